@@ -3,7 +3,8 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
