@@ -64,8 +64,8 @@ typedef struct hs_grid_options {
   /* an error that a binding has found on this rank: the grid is refused with it on all ranks; NULL (default): none */
   const char* problem;
   int32_t problem_status; /* status of `problem`; default HS_USAGE */
-  /* EVEN: ranks that own cells, the first ones, for coarse grids and gathered fields; 0 (default): all, or as many as a
-   * rule can place on the cells */
+  /* EVEN: ranks that own cells, the first ones, for coarse grids and gathered fields; 0 (default): all; where no
+   * process grid of all ranks fits the cells, the largest number that fits */
   int32_t active_ranks;
 } hs_grid_options;
 
@@ -319,9 +319,10 @@ typedef struct hs_redistribution hs_redistribution;
  * from, to  grids of the same cells and periodic dimensions on one communicator.
  * sources   the fields in the first split; targets: the same ones in the second, in separate memory. Their low and high
  *           ghost layers do not matter. Where a rank owns no cells, addresses may be null.
- * options   strategy, NULL: "direct/p2p", of devices "direct:merged/auto-device", and slots; NULL: the defaults. Each
- *           rank sends each other one a message at most, or as many as `fields` of the strategy requests. Buffers are
- *           as large as the fields, and "auto" holds buffers of several transports. HALOSCOPE_STRATEGY has no effect.
+ * options   strategy, NULL: "direct/p2p", of devices "direct:merged/auto-device", and slots; NULL: the defaults. A
+ *           rank sends at most one message to each other rank, or the number that `fields` of the strategy requests.
+ *           Buffers are as large as the fields, and "auto" holds buffers of several transports. HALOSCOPE_STRATEGY has
+ *           no effect.
  * Fails with HS_USAGE, on all ranks, for grids that differ, fields that do not fit each other, and where ranks request
  * different redistributions. */
 hs_status hs_redistribution_create(const hs_grid* from, const hs_grid* to, const hs_field* sources,

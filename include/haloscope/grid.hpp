@@ -64,8 +64,8 @@ struct GridOptions {
   /// Reorders ranks in the grid so that neighbours share nodes and sockets, see reordered(). `comm` stays as it is;
   /// owned() returns the cells of each rank.
   bool reorder = false;
-  /// Ranks that own cells, the first ones, for coarse grids and gathered fields. 0: all, or as many as a rule can place
-  /// on the cells. The others move nothing.
+  /// Ranks that own cells, the first ones, for coarse grids and gathered fields. 0: all; where no process grid of all
+  /// ranks fits the cells, the largest number that fits. The others move nothing.
   int active_ranks = 0;
   std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
 };

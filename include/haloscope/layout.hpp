@@ -37,8 +37,8 @@ const std::vector<std::string>& process_grid_rules();
 ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& grid);
 
 /// Returns the number of ranks that own cells.
-/// @param requested  0: all, or where no process grid of all of them fits the cells, as many as the rule can place. All
-///                   where the rule is an explicit process grid.
+/// @param requested  0: all; where no process grid of all ranks fits the cells, the largest number that fits. An
+///                   explicit process grid takes all.
 /// @throws UsageError for a negative number, for more than `ranks`, and as process_grid() does.
 int active_ranks(int requested, int ranks, const std::string& rule, const GridSpec& grid);
 

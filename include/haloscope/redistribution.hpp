@@ -26,10 +26,10 @@ class Redistribution {
   /// @param sources   the fields in the first split. @param targets  the same in the second one: equally many, of the
   ///                  same types, centrings and numbers of slots, in separate memory. Where a rank owns no cells,
   ///                  addresses may be null. Memory must stay in place as long as the redistribution lives.
-  /// @param strategy  as for Exchange; its pattern has no effect: each rank sends each other one a message at most, or
-  ///                  as many as `fields` of the strategy requests. Empty, and `reference`: direct/p2p, of devices
-  ///                  direct:merged/auto-device. Buffers are as large as the fields, and `auto` holds buffers of
-  ///                  several transports. HALOSCOPE_STRATEGY has no effect.
+  /// @param strategy  as for Exchange; its pattern has no effect: a rank sends at most one message to each other rank,
+  ///                  or the number that `fields` of the strategy requests. Empty or `reference`: direct/p2p, and
+  ///                  direct:merged/auto-device for fields of devices. Buffers are as large as the fields, and `auto`
+  ///                  holds buffers of several transports. HALOSCOPE_STRATEGY has no effect.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @throws on all ranks, before any point is moved: UsageError for splits of different grids, fields that do not fit
   ///         them or each other, and where ranks request different redistributions; UnavailableError as the transport

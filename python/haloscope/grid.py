@@ -103,7 +103,7 @@ class Grid(Unique):
             list is a dimension of 1 rank that splits no axis.
         active_ranks: ranks that own cells, the first ones, for coarse grids and gathered fields. The others have arrays
             without cells and take part in collective calls. Not allowed with a Cartesian topology, nor with `owned`.
-            Default: all, or as many as a rule can place on the cells.
+            Default: all; where no process grid of all ranks fits the cells, the largest number that fits.
 
         Raises UsageError on all ranks for ranks and cells that do not fit each other, boxes that overlap or leave a gap
         (naming the cell), a topology with other positions or periods, a graph, and an order that differs between ranks;

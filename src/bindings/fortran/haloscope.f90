@@ -398,8 +398,8 @@ contains
   !! @param reorder       ranks may be mapped to other blocks, so that neighbours share nodes and sockets; default
   !!                      false. first() returns this rank's cells.
   !! @param nodes         node of each rank, equal on all ranks, to emulate nodes on one machine; default: machines.
-  !! @param active_ranks  ranks that own cells, the first ones, for coarse grids and gathered fields; default: all, or as
-  !!                      many as a rule can place on the cells.
+  !! @param active_ranks  ranks that own cells, the first ones, for coarse grids and gathered fields; default: all;
+  !!                      where no process grid of all ranks fits the cells, the largest number that fits.
   !! Fails for cells or ranks that do not fit each other, and a Cartesian communicator that is split in another way.
   subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes, active_ranks)
     class(halo_grid), intent(inout) :: this

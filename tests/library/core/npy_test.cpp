@@ -1,4 +1,4 @@
-// Headers of NumPy's files: what is written is read back, and damaged ones are refused.
+// Headers of NumPy's files are read back as written; damaged ones are refused.
 #include "haloscope/core/npy.hpp"
 
 #include <gtest/gtest.h>
