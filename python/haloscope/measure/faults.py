@@ -10,6 +10,7 @@ import contextlib
 import re
 import signal
 import struct
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -95,20 +96,23 @@ def end_of_waiting(board: list[Slot], start: Slot) -> Slot:
     return slot
 
 
-def _waiters(board: list[Slot], culprit: Slot) -> str:
+def _waiters(board: list[Slot], culprit: Slot, certain: bool) -> str:
     others = [s for s in board if s.waiting_for == culprit.rank and s.rank != culprit.rank]
     text = "".join(f"; rank {s.rank} was waiting for it {s.place()}" for s in others[:4])
     for other in others:
-        if (other.rank, other.step) == (culprit.waiting_for, culprit.step):
+        if not certain and (other.rank, other.step) == (culprit.waiting_for, culprit.step):
             text += f"; they waited for each other, so rank {other.rank} (process {other.pid}) may have been the first"
     return text
 
 
-def _fault(board: list[Slot], culprit: Slot, event: str, message: str = "") -> Fault:
-    """Return the fault of a rank. event: the event, as text; message: of the rank, if any."""
+def _fault(board: list[Slot], culprit: Slot, event: str, message: str = "", certain: bool = False) -> Fault:
+    """Return the fault of a rank.
+
+    event: the event, as text; message: of the rank, if any; certain: whether the event was seen, not concluded.
+    """
     name = f"rank {culprit.rank}: {message}; it" if message else f"rank {culprit.rank}"
     for_whom = f", waiting for rank {culprit.waiting_for}" if culprit.waiting_for is not None else ""
-    reason = f"{name} (process {culprit.pid}) {event} {culprit.place()}{for_whom}{_waiters(board, culprit)}"
+    reason = f"{name} (process {culprit.pid}) {event} {culprit.place()}{for_whom}{_waiters(board, culprit, certain)}"
     return Fault(reason, culprit.rank, culprit.phase, culprit.step, culprit.waiting_for, culprit.order)
 
 
@@ -117,11 +121,18 @@ def reports_a_wait(line: str) -> bool:
     return _WAITS.match(line) is not None
 
 
-def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | None = None) -> Fault | None:
+def diagnose(
+    board: list[Slot],
+    log: list[str],
+    returncode: int,
+    dead: Slot | None = None,
+    ended: Sequence[Collection[int]] = (),
+) -> Fault | None:
     """Return the rank that failed, died or got stuck; None if all ended in an orderly way (and reported the reason).
 
     board: the last state of the slots; log: the output of mpiexec and the ranks; returncode: mpiexec's; dead: a rank
-    whose process had disappeared while the others continued.
+    whose process had disappeared while the others continued; ended: the processes in the order in which they were seen
+    to end, those without an order between them together.
     """
     text = "\n".join(log)
     stall = _STALL.search(text)
@@ -134,6 +145,10 @@ def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | No
     if dead:
         return _fault(board, dead, "died or was killed")
     killed, number = _killed(board, text)
+    first = _first_ended(board, ended)
+    if first and (killed or returncode not in (0, 1, 2, 3)):
+        event = f"was ended by {_signal_name(number)}" if killed == first and number else "died or was killed"
+        return _fault(board, first, event, certain=True)
     if killed is not None:
         return _fault(board, killed, f"was ended by {_signal_name(number)}" if number else "ended without a word")
     if returncode not in (0, 1, 2, 3):
@@ -184,6 +199,15 @@ def _first_dead(board: list[Slot], reported: Slot) -> Slot:
         circle.append(after)
     behind = min(s.step for s in circle)
     return next(s for s in [reported, *circle] if s.step == behind)
+
+
+def _first_ended(board: list[Slot], ended: Sequence[Collection[int]]) -> Slot | None:
+    """Return the rank that was seen to end before all others that had work left; None where no order was seen."""
+    for together in ended:
+        found = [slot for slot in board if slot.pid in together and slot.phase != "done"]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
 
 
 def _signal_name(number: int) -> str:

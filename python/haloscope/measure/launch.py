@@ -25,6 +25,7 @@ from haloscope import patience, records, scratch
 from haloscope.bridge import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, UnavailableError, UsageError
 from haloscope.measure import faults, hosts
+from haloscope.measure.ends import Ends
 from haloscope.measure.request import Measurable
 from haloscope.model import link
 
@@ -301,6 +302,7 @@ class _Watched:
         self.dead: faults.Slot | None = None  # a rank found dead while mpiexec was still running
         self.timed_out = False
         self.process = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        self.ends = Ends(self.process.pid)
         self._reader = threading.Thread(target=self._gather, daemon=True)
         self._reader.start()
         self._started = time.monotonic()
@@ -318,15 +320,16 @@ class _Watched:
 
     def running(self) -> bool:
         """Wait a moment; return False if mpiexec has ended."""
-        try:
-            self.process.wait(timeout=POLL_S)
-        except subprocess.TimeoutExpired:
-            return not self._a_rank_died()
-        return False
+        self.ends.wait(POLL_S)
+        return self.process.poll() is None and not self._a_rank_died()
 
     def _a_rank_died(self) -> bool:
         """End mpiexec if a rank's process is gone and mpiexec continues: the others would wait for it indefinitely."""
-        dead = faults.dead_rank(faults.read_board(self.board_path), build.rank_program().name)
+        board = faults.read_board(self.board_path)
+        program = build.rank_program().name
+        new = [slot for slot in board if slot.pid not in self.ends]
+        self.ends.watch(process.pid for process in faults.still_running(new, program))
+        dead = faults.dead_rank(board, program)
         if dead is None:
             return False
         try:
@@ -349,6 +352,7 @@ class _Watched:
 
     def finish(self) -> int:
         """Collect the last output and make sure that nothing is left running. Returns mpiexec's exit code."""
+        self.ends.close()
         self.end()
         self._reader.join(timeout=GRACE_S)
         return self.process.returncode
@@ -391,7 +395,7 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
         collect()
         outcome.log = watched.log
         outcome.messages = _messages(watched.log)
-        outcome.fault = faults.diagnose(board, watched.log, outcome.returncode, watched.dead)
+        outcome.fault = faults.diagnose(board, watched.log, outcome.returncode, watched.dead, watched.ends.order)
         if watched.timed_out:
             outcome.fault = faults.Fault(f"not done after {job.limit_s:g} s, so it was ended")
     if outcome.fault:

@@ -18,6 +18,7 @@ import pytest
 from haloscope import bridge, files, records
 from haloscope.bridge import build
 from haloscope.measure import faults, launch
+from haloscope.measure.ends import Ends
 from haloscope.measure.request import Request
 from programs import executable
 from test_records import measurement, write
@@ -394,6 +395,43 @@ def test_the_rank_furthest_behind_is_named_where_nothing_is_printed_and_no_rank_
     assert level.rank == 0 and "rank 1 (process 12) in phase send of step 7 may have been the first" in level.reason
     assert "mpiexec ended with code 9" in level.reason
     assert faults.diagnose(board(tmp_path / "d", (11, 8, 7, 0, -1)), [], -9).rank is None  # mpiexec itself was killed
+
+
+def test_the_rank_seen_to_end_first_is_named_whatever_the_others_wait_for(tmp_path):
+    log = ["=   PID 11 RUNNING AT host", "EXIT STRING: Killed (signal 9)"]  # hydra's own victim
+    waited = board(
+        tmp_path / "b", (11, 8, 7, 0, -1), (12, 5, 8, 0, 0)
+    )  # killed from outside while it waited for rank 0
+    for lines, returncode in ((log, 9), ([], 9)):
+        found = faults.diagnose(waited, lines, returncode, ended=[{12}, {11}])
+        assert found.rank == 1 and found.reason.startswith(
+            "rank 1 (process 12) died or was killed in phase wait of step 8"
+        )
+    circle = board(tmp_path / "c", (11, 5, 7, 0, 1), (12, 5, 7, 0, 0))
+    certain = faults.diagnose(circle, log, 9, ended=[{12}, {11}])
+    assert certain.rank == 1 and "may have been the first" not in certain.reason
+    own = faults.diagnose(circle, log, 9, ended=[{11}, {12}])
+    assert own.rank == 0 and "was ended by signal 9 (SIGKILL)" in own.reason
+    # Seen to end together, or after a rank that was done: no evidence of the first.
+    assert "may have been the first" in faults.diagnose(circle, log, 9, ended=[{11, 12}]).reason
+    done = board(tmp_path / "d", (11, 103, 7, 0, -1), (12, 5, 7, 0, -1), (13, 5, 7, 0, 1))
+    assert faults.diagnose(done, log, 9, ended=[{11}, {13}, {12}]).rank == 2
+    assert faults.diagnose(circle, ["haloscope: no such thing"], 2, ended=[{11}, {12}]) is None
+
+
+def test_ends_of_processes_are_kept_in_their_order():
+    launcher, slow, quick = (subprocess.Popen(["sleep", "60"]) for _ in range(3))
+    ends = Ends(launcher.pid)
+    ends.watch([slow.pid, quick.pid, slow.pid, 2**22 + 1])  # the last one can be no process
+    assert quick.pid in ends and 2**22 + 1 not in ends
+    ends.wait(0)
+    assert ends.order == []
+    for process in (quick, slow, launcher):
+        process.kill()
+        process.wait()
+        ends.wait(10)
+    ends.close()
+    assert ends.order == [{quick.pid}, {slow.pid}]
 
 
 def test_an_orderly_end_is_no_fault(tmp_path):
