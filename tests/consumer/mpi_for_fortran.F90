@@ -40,6 +40,10 @@ contains
     rank_count = ranks
   end function
 
+  subroutine meet() bind(c)
+    call MPI_Barrier(MPI_COMM_WORLD, error)
+  end subroutine
+
   !> A Cartesian communicator, the only one at a time. ranks, wrap  per dimension.
   integer(c_int) function cartesian_of(dims, ranks, wrap) bind(c)
     integer(c_int), value :: dims
