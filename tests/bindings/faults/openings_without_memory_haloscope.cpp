@@ -95,6 +95,7 @@ std::string exchange_on(const Setting& with) {
   const haloscope::Strategy strategy(with.strategy);
   const haloscope::FieldOptions options{.halo = margin, .memory = haloscope::MemoryKind::shared};
   const haloscope::ExchangeOptions how{.guard = with.memory == "guarded"};
+  const haloscope::ExchangePart part{.only = {0}, .depth = margin};  // its memory is this program's
   std::vector<FieldRef> fields;
   std::optional<Field<double, 2>> field;
   std::optional<haloscope::Exchange> halo;
@@ -116,7 +117,7 @@ std::string exchange_on(const Setting& with) {
     in_step([&] { halo->accumulate(); });
     if (with.memory != "own") return right;
     array.fill();
-    counted([&] { halo->exchange(haloscope::ExchangePart{.only = {0}, .depth = margin}); });
+    counted([&] { halo->exchange(part); });
     counted([&] { halo->share(); });
     double total = 0;
     counted([&] { total = haloscope::sum(grid, fields.front()); });
