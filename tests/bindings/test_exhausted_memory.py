@@ -62,6 +62,9 @@ EVERY = [
 # Allocations that may stay: the text of the last failure and, on a communicator that an opening has got of its own,
 # what the library keeps of its duplicate, since messages may be in flight (docs/use/reliability.md, "Not promised").
 KEPT, KEPT_OF_COMMUNICATOR = 1, 40
+# A communicator keeps the races of auto: one, of three allocations, for each set of candidates that could be opened, of
+# exchanges, accumulations and shares. Where memory ends while one of four candidates is opened, the set lacks it.
+KEPT_OF_RACES = 3 * 4 * 3
 NAMED = "memory is exhausted|Cannot allocate memory"  # the second from the system, for memory of another process
 LINE = re.compile(r"^(\d+): (.*); again: (.*)$", re.MULTILINE)
 
@@ -132,7 +135,8 @@ def test_no_opening_without_memory_passes_in_silence_or_leaves_memory(case, much
     bad = {number: end for number, end in ends.items() if end not in ("right", "refused", "job ended")}
     assert not bad, f"{len(bad)} of {len(ends)}: " + "\n".join(f"{k}: {v[:700]}" for k, v in list(bad.items())[:8])
     assert counts["refused"] + counts["job ended"] > 0
-    assert held <= KEPT + (counts["refused"] * KEPT_OF_COMMUNICATOR if comm == "fresh" else 0)
+    kept = KEPT + (KEPT_OF_RACES if case[0].endswith("auto") else 0)
+    assert held <= kept + (counts["refused"] * KEPT_OF_COMMUNICATOR if comm == "fresh" else 0)
 
 
 @pytest.mark.parametrize("ranks", ["all", "1"])
