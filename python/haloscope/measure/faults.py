@@ -145,19 +145,21 @@ def diagnose(
     if dead:
         return _fault(board, dead, "died or was killed")
     killed, number = _killed(board, text)
-    first = _first_ended(board, ended)
-    if first and (killed or returncode not in (0, 1, 2, 3)):
-        event = f"was ended by {_signal_name(number)}" if killed == first and number else "died or was killed"
-        return _fault(board, first, event, certain=True)
+    orderly = killed is None and returncode in (0, 1, 2, 3)
+    if (first := _first_ended(board, ended)) and not orderly:
+        return _fault(board, first, _ended_by(number) if killed == first else "died or was killed", certain=True)
     if killed is not None:
-        return _fault(board, killed, f"was ended by {_signal_name(number)}" if number else "ended without a word")
-    if returncode not in (0, 1, 2, 3):
-        waiting = [s for s in board if s.waiting_for is not None]
-        if waiting:  # hydra sometimes fails itself when a rank dies; the board still shows which rank others awaited
-            return _fault(board, _first_dead(board, waiting[0]), "died or was killed")
-        last = f"mpiexec ended with code {returncode} and named no rank; its last words: {_last_words(log)}"
-        return _last_behind(board, last) if returncode > 0 else Fault(last)
-    return None
+        return _fault(board, killed, _ended_by(number))
+    return None if orderly else _unnamed(board, log, returncode)
+
+
+def _unnamed(board: list[Slot], log: list[str], returncode: int) -> Fault:
+    """Return the fault of a rank that mpiexec does not name: hydra sometimes fails itself when a rank dies."""
+    waiting = [s for s in board if s.waiting_for is not None]
+    if waiting:  # the board still shows which rank others awaited
+        return _fault(board, _first_dead(board, waiting[0]), "died or was killed")
+    last = f"mpiexec ended with code {returncode} and named no rank; its last words: {_last_words(log)}"
+    return _last_behind(board, last) if returncode > 0 else Fault(last)
 
 
 def _last_behind(board: list[Slot], last: str) -> Fault:
@@ -210,11 +212,14 @@ def _first_ended(board: list[Slot], ended: Sequence[Collection[int]]) -> Slot | 
     return None
 
 
-def _signal_name(number: int) -> str:
+def _ended_by(number: int) -> str:
+    """Return the end of a rank as text. number: of the signal; 0: none."""
+    if not number:
+        return "ended without a word"
     try:
-        return f"signal {number} ({signal.Signals(number).name})"
+        return f"was ended by signal {number} ({signal.Signals(number).name})"
     except ValueError:
-        return f"signal {number}"
+        return f"was ended by signal {number}"
 
 
 def _last_words(log: list[str]) -> str:
