@@ -5,6 +5,7 @@
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/pack/region_copy.hpp"
+#include "haloscope/runner/threads.hpp"
 
 namespace haloscope {
 
@@ -49,15 +50,12 @@ void CommOps::follow(int slot, SlotOffsets moved) {
   for (auto& slots : copies_) slots[slot].follow(moved);
 }
 
-/// Runs a list of dependent stages, with a barrier of the team after each.
+/// Runs a list of dependent stages, by the team.
 void CommOps::copy(const CopyList& list, int threads) const {
   threads = team(list.lines(), threads);
   if (threads == 1) return list.run();
-#pragma omp parallel num_threads(threads)
-  for (int stage = 0; stage < list.stages(); ++stage) {
-#pragma omp for schedule(static, 1)
-    for (int part = 0; part < threads; ++part) list.run_stage(stage, {part, threads});
-  }
+  for (int stage = 0; stage < list.stages(); ++stage)
+    on_threads(threads, [&](int part) { list.run_stage(stage, {part, threads}); });
 }
 
 /// Runs every share of packing or unpacking: by the team or, for few bytes, by one thread.
@@ -65,8 +63,7 @@ template <class Move>
 void CommOps::move(const Op& op, int slot, int threads, Move part) const {
   if (threads > 1) threads = team(link_.packing_lines(ids(op), slot), threads);  // a link may change its choice
   if (threads == 1) return part(Share{});
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) part(Share{thread, threads});
+  on_threads(threads, [&](int thread) { part(Share{thread, threads}); });
 }
 
 /// Runs a wait, which is reported if it lasts.

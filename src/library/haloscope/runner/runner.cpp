@@ -7,6 +7,7 @@
 #include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/spin.hpp"
+#include "haloscope/runner/threads.hpp"
 
 namespace haloscope {
 
@@ -217,15 +218,13 @@ void Runner::sweep_alone(int index) {
   if (options_.piece > 0 && !in_place) {
     chunks_[index].next.store(0, std::memory_order_relaxed);
     chunks_[index].finished.store(0, std::memory_order_relaxed);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int thread = 0; thread < threads; ++thread) sweep_chunks(index, thread);
+    on_threads(threads, [&](int thread) { sweep_chunks(index, thread); });
     return;
   }
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) {
+  on_threads(threads, [&](int thread) {
     const Box part = in_place ? region : part_of(region, {thread, threads});
     if (!part.empty()) call_sweep(op, part, thread);
-  }
+  });
 }
 
 // ---- device: one thread feeds the streams and drives the comm lane, whichever can proceed -------------------------
@@ -369,9 +368,7 @@ void Runner::run_comm_thread() {
     chunks_[index].next.store(0, std::memory_order_relaxed);
     chunks_[index].finished.store(0, std::memory_order_relaxed);
   }
-  const int threads = options_.threads;
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) team_member(thread);
+  on_threads(options_.threads, [&](int thread) { team_member(thread); });
 }
 
 void Runner::team_member(int thread) {

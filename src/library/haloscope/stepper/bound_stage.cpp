@@ -7,6 +7,7 @@
 #include "haloscope/core/denormals.hpp"
 #include "haloscope/device/stream_blocker.hpp"
 #include "haloscope/extend/agree.hpp"
+#include "haloscope/runner/threads.hpp"
 #include "haloscope/transport/composite.hpp"
 
 namespace haloscope {
@@ -324,8 +325,7 @@ void BoundStage::sweep_alone(int number, int slot) {
   const int slots = c.step.slots(), threads = c.choice.threads;
   const SweepSpec& spec = stage().sweeps[number];
   const Box own = plan_.own_cells();
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) {
+  on_threads(threads, [&](int thread) {
     const FlushToZero mode(c.choice.ftz);
     SweepArgs args = sweep_args(number, slot, flips(c.step, number_) ? (slot + 1) % slots : slot);
     args.region = spec.in_place ? own : part_of(own, {thread, threads});
@@ -333,7 +333,7 @@ void BoundStage::sweep_alone(int number, int slot) {
     args.thread = thread;
     args.scratch = scratch_[thread].data();
     if (!args.region.empty()) context_.sweeper.sweep(args);
-  }
+  });
 }
 
 double BoundStage::seconds_on_device(int number, int slot) {
