@@ -14,11 +14,13 @@ if(CMAKE_Fortran_COMPILER)
   target_include_directories(haloscope_fortran PUBLIC $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/fortran>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/haloscope/fortran>)
   target_link_libraries(haloscope_fortran PUBLIC haloscope_exchange)
+  version_library(haloscope_fortran)
   if(TARGET haloscope_exchange_abi)  # the same library on the other library of exchanges
     add_library(haloscope_fortran_abi SHARED ${PROJECT_BINARY_DIR}/haloscope.f90 src/bindings/fortran/array.c)
     set_target_properties(haloscope_fortran_abi PROPERTIES Fortran_MODULE_DIRECTORY ${PROJECT_BINARY_DIR}/fortran_abi)
     target_include_directories(haloscope_fortran_abi
                                INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/haloscope/fortran>)
     target_link_libraries(haloscope_fortran_abi PUBLIC haloscope_exchange_abi PRIVATE $<BUILD_INTERFACE:haloscope_mpi_abi>)
+    version_library(haloscope_fortran_abi)
   endif()
 endif()

@@ -78,13 +78,27 @@ def test_all_that_is_installed_is_built_by_make_demo_and_of_a_wheel_by_its_targe
     for component in WHEEL["install"]["components"]:
         run("cmake", "--install", BUILD, "--prefix", tmp_path, "--component", component)
     found = {path.name for path in binaries(tmp_path)}
-    assert {"haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so", "libhaloscope_exchange.so"} <= found
+    assert {"haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so"} <= found
+    assert [name for name in found if name.startswith("libhaloscope_exchange.so.")]
     assert found <= built_by(*WHEEL["build"]["targets"])
     assert not list(tmp_path.rglob("*.a"))
 
 
 def binaries(folder: Path) -> list[Path]:
     return [*elf.files_of(folder), *folder.rglob("*.a")]
+
+
+@pytest.mark.parametrize("name", ["exchange", "exchange_abi", "fortran"])
+def test_libraries_of_c_and_fortran_need_no_openmp_and_have_the_number_of_their_interface(prefix, name):
+    links = sorted(prefix.rglob(f"libhaloscope_{name}.so*"))
+    if not links and name != "exchange":
+        pytest.skip(f"this build has no libhaloscope_{name}")
+    number = re.search(r"#define HS_ABI (\d+)", (prefix / "include" / "haloscope" / "status.h").read_text())[1]
+    output = run("readelf", "-dW", links[0])
+    assert f"soname: [libhaloscope_{name}.so.{number}]" in output
+    assert not re.search(r"NEEDED.*(gomp|libomp|iomp)", output)
+    if name == "exchange":  # a program that was linked with it is refused by a library with another number
+        assert f"@@HALOSCOPE_{number}" in run("nm", "-D", links[0])
 
 
 def test_licences_of_what_is_compiled_in_are_installed(prefix):
