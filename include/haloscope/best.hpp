@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "haloscope/choice.hpp"
+#include "haloscope/extend/which_mpi.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/grid.hpp"
-#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/extend/which_mpi.hpp"
 #include "haloscope/extend/words.hpp"
-#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

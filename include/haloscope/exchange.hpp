@@ -11,10 +11,10 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/extend/plan.hpp"
+#include "haloscope/extend/which_mpi.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/view.hpp"
-#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "haloscope/extend/plan.hpp"
+#include "haloscope/extend/which_mpi.hpp"
 #include "haloscope/view.hpp"
-#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "haloscope/choice.hpp"
+#include "haloscope/extend/which_mpi.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/sweep.hpp"
 #include "haloscope/view.hpp"
-#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

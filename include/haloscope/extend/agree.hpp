@@ -7,7 +7,7 @@
 #include <string>
 
 #include "haloscope/error.hpp"
-#include "haloscope/which_mpi.hpp"
+#include "haloscope/extend/which_mpi.hpp"
 
 namespace haloscope {
 

@@ -4,7 +4,7 @@
 
 #if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
 #error \
-    "The C++ headers of Haloscope need C++20: compile with -std=c++20; older standards have the C \
-interface, haloscope/exchange.h"
+    "This C++ header of Haloscope needs C++20: compile with -std=c++20; haloscope/cxx11.hpp and the C interface, \
+haloscope/exchange.h, are for older standards"
 #include "haloscope/nothing more is compiled"  // ends the compilation before hundreds of other errors
 #endif

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "haloscope/extend/reorder.hpp"
-#include "haloscope/which_mpi.hpp"
+#include "haloscope/extend/which_mpi.hpp"
 
 namespace haloscope {
 

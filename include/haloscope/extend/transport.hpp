@@ -14,8 +14,8 @@
 #include "haloscope/extend/plan.hpp"
 #include "haloscope/extend/share.hpp"
 #include "haloscope/extend/transport_traits.hpp"
+#include "haloscope/extend/which_mpi.hpp"
 #include "haloscope/view.hpp"
-#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

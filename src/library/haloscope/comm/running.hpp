@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "haloscope/which_mpi.hpp"
+#include "haloscope/extend/which_mpi.hpp"
 
 namespace haloscope {
 
