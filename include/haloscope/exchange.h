@@ -169,7 +169,7 @@ void hs_exchange_init(hs_exchange_options* options);
  * that this MPI does not support.
  * Cost: some reductions and the opening of the transport; plans are made once, here. Large arrays are moved to huge
  * pages where the system provides huge pages on request and points lie on half of the pages or more; addresses and
- * contents stay. */
+ * contents stay. HALOSCOPE_HUGE_PAGES=0 in a rank's environment leaves its pages as they are. */
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange);
 /* Sends all messages that are ready. Boundary points of the slot must not change before hs_exchange_finish().

@@ -62,7 +62,8 @@ class Exchange {
   /// @param views     the fields, one slot or more each; must stay in place as long as the exchange lives, or see
   ///                  rebind(). Large fields in private memory are moved to huge pages, where the system provides
   ///                  huge pages on request and points lie on half of the pages or more:
-  ///                  exchanges then take about as long as on fields of the library. Contents stay.
+  ///                  exchanges then take about as long as on fields of the library. Addresses and contents stay;
+  ///                  HALOSCOPE_HUGE_PAGES=0 leaves the pages as they are.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @param guard   as ExchangeOptions::guard.
   /// @throws on all ranks, before any halo is sent: UsageError as make_plan() does, for views that do not fit, and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +109,25 @@ def test_what_one_rank_does_wrong_fails_on_all_whatever_is_raised_by_it(ranks):
 )
 def test_an_exchange_that_finds_no_communicator_is_refused_or_does_without(strategy):
     assert set(on_ranks(2, RANK_PROGRAMS / "few_communicators.py", strategy)) <= {"right", "refused", "many"}
+
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@pytest.mark.skipif(
+    not HUGE_PAGES.exists() or "[madvise]" not in HUGE_PAGES.read_text(), reason="no huge pages on request alone"
+)
+def test_arrays_move_to_huge_pages_unless_the_user_switches_it_off(monkeypatch):
+    for value, moved in (("", True), ("1", True), ("0", False)):
+        monkeypatch.setenv("HALOSCOPE_HUGE_PAGES", value)
+        before, after = map(int, on_ranks(1, RANK_PROGRAMS / "moved_pages.py"))
+        assert before == 0 and (after > 20) == moved
+
+
+def test_another_value_of_the_switch_of_huge_pages_is_refused(monkeypatch):
+    monkeypatch.setenv("HALOSCOPE_HUGE_PAGES", "no")
+    with pytest.raises(AssertionError, match="HALOSCOPE_HUGE_PAGES is 'no'"):
+        on_ranks(2, RANK_PROGRAMS / "moved_pages.py")
 
 
 def test_calls_on_a_forbidden_thread_and_after_the_end_of_mpi_are_named():

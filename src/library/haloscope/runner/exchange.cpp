@@ -51,15 +51,17 @@ struct Exchange::State {
         const Views& views, const std::vector<int>& nodes_of_ranks, bool guarded)
       : layout(grid_layout), spec(requested), nodes(nodes_of_ranks) {
     Plan plan;
+    bool huge_pages = false;
     agree(parent, [&] {
       place = place_of_fields(spec.quantities, views);
       strategy = strategy_for(place, chosen);
       plan = plan_of(parent, layout, spec, strategy);
       device = place.open();
       check_views(plan, views, device != nullptr);
+      huge_pages = may_use_huge_pages() && !device;
     });
     require_same(parent, plan, layout, strategy, views.front().size(), nodes, guarded);
-    for (std::size_t q = 0; q < views.size() && !device; ++q)
+    for (std::size_t q = 0; q < views.size() && huge_pages; ++q)
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
     movements = std::make_unique<Movements>(
         Movements::Of{&layout, &spec, &strategy, &nodes, device.get(), guarded},

@@ -53,6 +53,14 @@ bool chosen_guard(MPI_Comm comm, bool requested) {
   return text == "1";
 }
 
+bool may_use_huge_pages() {
+  const char* const set = std::getenv("HALOSCOPE_HUGE_PAGES");
+  const std::string text = set != nullptr ? set : "";
+  if (text != "" && text != "0" && text != "1")
+    throw UsageError("HALOSCOPE_HUGE_PAGES is '" + text + "'; it is 1 (move large arrays to huge pages) or 0");
+  return text != "0";
+}
+
 std::string describe_exchange(const Strategy& strategy, const Plan& plan, const Link& link) {
   const std::string more = link.report();
   const std::int64_t messages = plan.messages_out();

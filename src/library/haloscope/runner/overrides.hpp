@@ -20,6 +20,10 @@ Strategy chosen_strategy(MPI_Comm comm, const Strategy& requested);
 /// @throws UsageError, on all ranks, for another value.
 bool chosen_guard(MPI_Comm comm, bool requested);
 
+/// Returns true if large arrays of callers may be moved to huge pages: HALOSCOPE_HUGE_PAGES of this rank is 1 or not
+/// set. Local. @throws UsageError for a value besides 1 and 0.
+bool may_use_huge_pages();
+
 /// Returns one line with the strategy that moves halos, the messages that this rank sends in one exchange, and the
 /// report of the transport.
 std::string describe_exchange(const Strategy& strategy, const Plan& plan, const Link& link);

@@ -86,7 +86,11 @@ struct Stepper::State {
     const bool guards = chosen_guard(parent, requested.guard);
     override_strategy(parent);
     require_same_steps(parent, candidate, fields, nodes, requested.fused, guards);
-    agree(parent, [&] { check_memory(candidate, rank_in(parent), fields); });
+    bool huge_pages = false;
+    agree(parent, [&] {
+      check_memory(candidate, rank_in(parent), fields);
+      huge_pages = may_use_huge_pages() && !on_device;
+    });
     const device::Current current(device());
     CHECK_MPI(MPI_Comm_dup(parent, comm.address()));
     own = LibraryComm::on(parent);
@@ -96,7 +100,7 @@ struct Stepper::State {
     options.timers = false;
     options.yield = more_ranks_than_cores(comm.get(), choice.threads);
     const int rank = rank_in(comm.get());
-    if (!on_device) improve_memory_of(fields, candidate.layout.local_cells(rank));
+    if (huge_pages) improve_memory_of(fields, candidate.layout.local_cells(rank));
     const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
     StageContext context{comm.get(), *own,    candidate,
                          options,    views,   on_device ? &on_device->fields() : nullptr,
