@@ -4,7 +4,6 @@
 include(CMakePackageConfigHelpers)
 add_custom_target(haloscope_installed)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/haloscope)
-set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # install_component(NAME TARGET...): installs programs and libraries as a component; libraries are haloscope::TARGET of
 # the package, without the prefix haloscope_.
@@ -54,7 +53,9 @@ set(headers ${PROJECT_SOURCE_DIR}/include/haloscope)
 install(DIRECTORY ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT c FILES_MATCHING PATTERN "*.h")
 install(FILES ${PROJECT_BINARY_DIR}/generated/haloscope/which_mpi.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope COMPONENT c)
-install(DIRECTORY ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cxx PATTERN "*.h" EXCLUDE)
+install(FILES ${headers}/cxx11.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope COMPONENT c)
+install(DIRECTORY ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cxx
+        PATTERN "*.h" EXCLUDE PATTERN "cxx11.hpp" EXCLUDE)
 # haloscope_add_app() compiles the kernels of apps against headers that no other program includes.
 set(app_headers ${CMAKE_INSTALL_DATAROOTDIR}/haloscope/app)
 foreach(folder library/haloscope/core library/haloscope/device library/haloscope/field library/haloscope/pack
@@ -72,7 +73,10 @@ install(FILES ${PROJECT_SOURCE_DIR}/src/bindings/python/bridge.h
 set(licenses ${CMAKE_INSTALL_DATAROOTDIR}/licenses/haloscope)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses/ DESTINATION ${licenses} COMPONENT c)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${licenses} COMPONENT c)
-
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        COMPONENT docs PATTERN "site" EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        COMPONENT docs)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/haloscopeConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/haloscopeConfig.cmake INSTALL_DESTINATION ${package_dir}
                               PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
@@ -80,12 +84,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/haloscopeConfigVersion.cm
 install(FILES ${PROJECT_BINARY_DIR}/haloscopeConfig.cmake ${PROJECT_BINARY_DIR}/haloscopeConfigVersion.cmake
         DESTINATION ${package_dir} COMPONENT c)
 
-file(RELATIVE_PATH to_prefix /prefix/${pkgconfig_dir} /prefix)
-set(mpi "${HALOSCOPE_MPI}")
-foreach(end "" _abi)  # haloscope.pc and haloscope_abi.pc
-  if(TARGET haloscope_exchange${end})
-    configure_file(${PROJECT_SOURCE_DIR}/cmake/haloscope.pc.in ${PROJECT_BINARY_DIR}/haloscope${end}.pc @ONLY)
-    install(FILES ${PROJECT_BINARY_DIR}/haloscope${end}.pc DESTINATION ${pkgconfig_dir} COMPONENT c)
-  endif()
-  set(mpi "the standard ABI of MPI 5.0")
-endforeach()
+include(cmake/pkg_config.cmake)

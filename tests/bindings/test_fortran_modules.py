@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -69,6 +70,29 @@ def test_heat_by_mpi_f08_prints_the_digits_of_the_other_languages_on_any_number_
     program = build_program(openmpi, tmp_path, HEAT / "heat.f90")
     python = run(*launch.launcher_words(launch.mpiexec(), 1, 1), sys.executable, HEAT / "heat.py").splitlines()
     assert [run_program(openmpi, ranks, program) for ranks in (1, 2, 3)] == [python] * 3
+
+
+def test_two_commands_install_the_module_for_an_mpi_with_mpi_f08(openmpi, tmp_path):
+    shutil.rmtree(ROOT / "build" / "library", ignore_errors=True)
+    environment = openmpi.environment | {"PATH": f"{openmpi.mpicxx.parent}:{os.environ['PATH']}"}
+    for command in ("cmake --workflow --preset library", f"cmake --install build/library --prefix {tmp_path}"):
+        done = subprocess.run(command.split(), cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    environment["PKG_CONFIG_PATH"] = str(next(tmp_path.rglob("pkgconfig")))
+    words = run("pkg-config", "--cflags", "--libs", "haloscope-fortran", environment=environment).split()
+    libmpi = next(OPENMPI.rglob("libmpi.so")).parent
+    environment["LIBRARY_PATH"] = f"{libmpi}:{environment['LD_LIBRARY_PATH']}"
+    run(
+        OPENMPI / "bin" / "mpifort.openmpi",
+        "-ffp-contract=off",
+        HEAT / "heat.f90",
+        *words,
+        "-o",
+        tmp_path / "heat",
+        environment=environment,
+    )
+    lines = run_program(openmpi, 2, tmp_path / "heat")
+    assert len(lines) == 1 and lines[0].startswith("after 100 steps the hottest cell has 0.58")
 
 
 @pytest.mark.parametrize("module", MODULES)

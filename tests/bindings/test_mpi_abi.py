@@ -58,8 +58,8 @@ def test_a_library_for_the_abi_depends_on_no_mpi_of_its_own(prefix, name):
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="no pkg-config")
 def test_a_program_in_c_exchanges_halos_by_the_abi(prefix, tmp_path, ranks):
-    (description,) = prefix.rglob("haloscope_abi.pc")
-    flags = run("pkg-config", "--cflags", "--libs", "haloscope_abi", PKG_CONFIG_PATH=str(description.parent)).split()
+    (description,) = prefix.rglob("haloscope-c-abi.pc")
+    flags = run("pkg-config", "--cflags", "--libs", "haloscope-c-abi", PKG_CONFIG_PATH=str(description.parent)).split()
     run(BIN / "mpicc_abi", "-std=c99", CONSUMER / "exchange.c", *flags, "-o", tmp_path / "exchange")
     assert not [lib for lib in needed(tmp_path / "exchange") if lib.startswith("libmpi.")]
     lines = run(launch.mpiexec(), "-n", ranks, tmp_path / "exchange").splitlines()

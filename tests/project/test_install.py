@@ -93,12 +93,62 @@ def test_misuse_in_c_and_fortran_is_refused_by_name(consumer, program, words):
         check_program(consumer / program, ranks, *words)
 
 
-@pytest.mark.skipif(not shutil.which("pkg-config"), reason="no pkg-config")
-def test_pkg_config_says_how_to_compile_a_program_in_c(prefix, tmp_path):
-    (description,) = prefix.rglob("haloscope.pc")
-    words = run("env", f"PKG_CONFIG_PATH={description.parent}", "pkg-config", "--cflags", "--libs", "haloscope").split()
-    run("mpicc", "-std=c99", CONSUMER / "exchange.c", *words, "-o", tmp_path / "exchange")
-    check_program(tmp_path / "exchange", 2)
+def packaged(prefix: Path, name: str) -> list[str]:
+    """Return the words for a compiler by which pkg-config describes an installed library."""
+    folder = next(prefix.rglob("haloscope.pc")).parent
+    return run("env", f"PKG_CONFIG_PATH={folder}", "pkg-config", "--cflags", "--libs", name).split()
+
+
+needs_pkg_config = pytest.mark.skipif(not shutil.which("pkg-config"), reason="no pkg-config")
+
+
+@needs_pkg_config
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("haloscope", ["mpicc", "-std=c99", "exchange.c"]),
+        ("haloscope-c", ["mpicc", "-std=c99", "exchange.c"]),
+        ("haloscope-c", ["mpicxx", "-std=c++11", "cxx11.cpp"]),
+        ("haloscope-cxx", ["mpicxx", "-std=c++20", "transposes.cpp"]),
+    ],
+)
+def test_pkg_config_is_enough_to_compile_a_program(prefix, tmp_path, name, words):
+    *compiler, source = words
+    run(*compiler, CONSUMER / source, *packaged(prefix, name), "-o", tmp_path / "program")
+    if source == "transposes.cpp":
+        assert len({run("mpiexec", "-n", ranks, tmp_path / "program", "auto") for ranks in ("1", "2")}) == 1
+    else:
+        check_program(tmp_path / "program", 2)
+
+
+@needs_fortran
+@needs_pkg_config
+def test_pkg_config_is_enough_to_compile_a_program_in_fortran(prefix, tmp_path):
+    run("mpicc", "-c", CONSUMER / "mpi_for_fortran.c", "-o", tmp_path / "mpi.o")
+    mpi = [word for word in run("mpicc", "-show").split() if word.startswith(("-L", "-l", "-Wl"))]
+    sources = [f"-I{CONSUMER}", f"-J{tmp_path}", CONSUMER / "exchange.f90", tmp_path / "mpi.o"]
+    run("gfortran", *sources, *packaged(prefix, "haloscope-fortran"), *mpi, "-o", tmp_path / "program")
+    check_program(tmp_path / "program", 2)
+
+
+def compile_cxx11(prefix: Path, program: Path, *flags: str) -> None:
+    library = [f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lhaloscope_exchange"]
+    strict = [flag for flag in STRICT if flag != "-fsyntax-only"]
+    words = ["mpicxx", *flags, *strict, *header_words(prefix), CONSUMER / "cxx11.cpp", *library]
+    run(*words, "-o", program)
+
+
+@pytest.mark.parametrize("standard", ["c++11", pytest.param("c++14", marks=pytest.mark.long), "c++17", "c++20"])
+def test_classes_for_cplusplus_11_own_grids_and_exchanges(prefix, tmp_path, standard):
+    compile_cxx11(prefix, tmp_path / "program", f"-std={standard}")
+    for ranks in (1, 2, 3):
+        check_program(tmp_path / "program", ranks)
+
+
+def test_a_failure_ends_all_ranks_of_a_program_without_exceptions(prefix, tmp_path):
+    compile_cxx11(prefix, tmp_path / "program", "-std=c++11", "-fno-exceptions")
+    check_program(tmp_path / "program", 2)
+    assert "0 fields" in error_of("mpiexec", "-n", "2", tmp_path / "program", "auto")
 
 
 @needs_fortran
@@ -349,9 +399,10 @@ def test_the_c_headers_are_plain_c_and_have_no_warnings(prefix, tmp_path, compil
 
 
 def test_a_project_before_cplusplus_20_gets_one_clear_line(prefix, tmp_path):
-    for header in sorted((prefix / "include" / "haloscope").glob("*.hpp")):
+    headers = {path.name for path in (prefix / "include" / "haloscope").glob("*.hpp")}
+    for name in sorted(headers - {"cxx11.hpp"}):
         source = tmp_path / "one.cpp"
-        source.write_text(f'#include "haloscope/{header.name}"\n')
+        source.write_text(f'#include "haloscope/{name}"\n')
         for standard in ("c++14", "c++17"):
             words = ["g++", f"-std={standard}", "-fsyntax-only", *header_words(prefix), source]
             text = ended(*words).stderr
