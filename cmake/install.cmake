@@ -77,6 +77,15 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DEST
         COMPONENT docs PATTERN "site" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT docs)
+if(SKBUILD)  # a wheel has the command `haloscope`, and puts these into the share/ of its environment
+  set(completion ${PROJECT_SOURCE_DIR}/packaging/completion)
+  install(FILES ${completion}/haloscope COMPONENT programs
+          DESTINATION ${SKBUILD_DATA_DIR}/share/bash-completion/completions)
+  install(FILES ${completion}/_haloscope COMPONENT programs DESTINATION ${SKBUILD_DATA_DIR}/share/zsh/site-functions)
+  install(FILES ${completion}/haloscope.fish COMPONENT programs
+          DESTINATION ${SKBUILD_DATA_DIR}/share/fish/vendor_completions.d)
+endif()
+
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/haloscopeConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/haloscopeConfig.cmake INSTALL_DESTINATION ${package_dir}
                               PATH_VARS CMAKE_INSTALL_INCLUDEDIR)

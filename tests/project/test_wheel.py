@@ -148,6 +148,16 @@ def test_demo_runs_from_another_folder(programs, tmp_path):
     assert "ordered" in run(programs / "haloscope", "demo", cwd=tmp_path)
 
 
+def test_bash_completes_the_command_of_an_installed_wheel(programs, tmp_path):
+    script = programs.parent / "share" / "bash-completion" / "completions" / "haloscope"
+    assert (programs.parent / "share" / "zsh" / "site-functions" / "_haloscope").exists()
+    assert (programs.parent / "share" / "fish" / "vendor_completions.d" / "haloscope.fish").exists()
+    lines = f"source {script}; COMP_WORDS=(haloscope pred); COMP_CWORD=1; _haloscope_completion haloscope"
+    environment = plain_environment(programs)
+    output = run("bash", "-c", f"{lines}; echo ${{COMPREPLY[@]}}", cwd=tmp_path, environment=environment)
+    assert output.split() == ["predict"]
+
+
 def test_another_project_finds_an_installed_wheel_by_cmake_and_pkg_config(programs, tmp_path):
     tools = plain_environment(programs, Path(sys.executable).parent)
     words = [f"-DCMAKE_PREFIX_PATH={package_of(programs)}", "-DLANGUAGE=C", "-G", "Ninja"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from haloscope import terminal
 from haloscope.measure.devices import device_of
 from haloscope.options.candidates import DECIDED, TRIED
@@ -13,14 +11,14 @@ from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import option
 from haloscope.options.machine import HERE, MACHINE, setting_of
 from haloscope.options.output import JSON, top
-from haloscope.options.request import app_of, one_choice
+from haloscope.options.request import APP, app_of, one_choice
 
 
 @subcommand(
     short_help="Rank strategies, schedules, depths from a profile, with reasons.",
     choice=ChoiceOptions(without=(*HERE, *DECIDED), usual={"ranks": "2"}),
 )
-@click.argument("app")
+@APP
 @TRIED
 @top("everyday")
 @option("--members", is_flag=True, help="List the members of each row.")

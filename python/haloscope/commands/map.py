@@ -5,22 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
 from haloscope import outputs, terminal
 from haloscope.options.candidates import DECIDED, DEPTHS, MEASURED, SPOTS
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import FileName, option
 from haloscope.options.machine import HERE, profile
 from haloscope.options.output import JSON
-from haloscope.options.request import app_of, one_choice
+from haloscope.options.request import APP, app_of, one_choice
 
 
 @subcommand(
     short_help="Map where deep halos, overlap, merging win, by latency, block.",
     choice=ChoiceOptions(without=(*HERE, *DECIDED, "cells", "nodes", "placement"), usual={"ranks": "2"}),
 )
-@click.argument("app")
+@APP
 @profile()
 @SPOTS
 @DEPTHS

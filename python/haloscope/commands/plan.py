@@ -10,13 +10,13 @@ from haloscope import terminal
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import option
 from haloscope.options.output import JSON
-from haloscope.options.request import app_of, one_choice
+from haloscope.options.request import APP, app_of, one_choice
 
 
 @subcommand(
     short_help="Neighbours, messages, bytes and program for any rank count.", choice=ChoiceOptions(usual={"ranks": "1"})
 )
-@click.argument("app")
+@APP
 @option("--rank", type=click.IntRange(0, 2**31 - 1), default=0, help="The rank whose messages are shown. [0]")
 @option("--steps", type=click.IntRange(1), group="schedule", help="Steps of the program, if fewer than the depth.")
 @JSON

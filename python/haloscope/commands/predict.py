@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from haloscope import terminal
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.machine import HERE, MACHINE, setting_of
 from haloscope.options.output import JSON
-from haloscope.options.request import app_of, space_of
+from haloscope.options.request import APP, app_of, space_of
 
 
 @subcommand(
     short_help="Time per step, interval and breakdown, from a machine profile.",
     choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}),
 )
-@click.argument("app")
+@APP
 @MACHINE
 @JSON
 def command(app: str, profile: str, samples: int, refresh: bool, as_json: bool, **options: Any) -> None:

@@ -11,7 +11,7 @@ from haloscope.options.command import ChoiceOptions, named_options, subcommand
 from haloscope.options.hosts import starts_ranks
 from haloscope.options.measuring import MEASURING
 from haloscope.options.output import DETAILS, record_file
-from haloscope.options.request import app_of, measured_space
+from haloscope.options.request import APP, app_of, measured_space
 from haloscope.studies import run_flags
 
 
@@ -20,7 +20,7 @@ from haloscope.studies import run_flags
     choice=ChoiceOptions(lists=True, usual={"ranks": "2"}),
     epilog=run_flags.examples(),
 )
-@click.argument("app")
+@APP
 @MEASURING
 @record_file("APP")
 @DETAILS

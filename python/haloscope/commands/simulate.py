@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from haloscope import terminal
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.machine import HERE, PLACED, setting_of
 from haloscope.options.output import JSON
-from haloscope.options.request import app_of
+from haloscope.options.request import APP, app_of
 from haloscope.options.simulation import SIMULATED, WRITTEN, refuse_foreign, simulated_space, simulation_options
 
 
@@ -19,7 +17,7 @@ from haloscope.options.simulation import SIMULATED, WRITTEN, refuse_foreign, sim
     short_help="Time per step on up to 10^6 ranks, simulated message by message.",
     choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}),
 )
-@click.argument("app")
+@APP
 @PLACED
 @SIMULATED
 @WRITTEN

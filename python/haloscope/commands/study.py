@@ -19,7 +19,11 @@ NAMES = studies.names()
     short_help="Published experiments, their figures next to new ones" + ("." if NAMES else ": none installed."),
     epilog=f"Studies: {', '.join(NAMES)}." if NAMES else f"No study is installed: {ABSENT}.",
 )
-@click.argument("name", required=False)
+@click.argument(
+    "name",
+    required=False,
+    shell_complete=lambda _context, _parameter, text: [name for name in NAMES if name.startswith(text)],
+)
 @option("--quick", is_flag=True, help="A minute or two on this machine instead of the study's own sizes.")
 @CHANGES
 @RECORDS

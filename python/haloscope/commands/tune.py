@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import click
-
 from haloscope import terminal
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.hosts import starts_ranks
 from haloscope.options.output import record_file, top
-from haloscope.options.request import app_of, measured_space
+from haloscope.options.request import APP, app_of, measured_space
 from haloscope.options.search import SEARCH
 
 USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "substeps": "*"}
@@ -20,7 +18,7 @@ USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "
 @subcommand(
     short_help="Find the fastest choice for one grid by measuring few.", choice=ChoiceOptions(lists=True, usual=USUAL)
 )
-@click.argument("app")
+@APP
 @SEARCH
 @record_file("tune-APP")
 @top("output")

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from haloscope import terminal
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.machine import HERE, VARIED, WEAK, profile
 from haloscope.options.output import JSON
-from haloscope.options.request import app_of, space_of
+from haloscope.options.request import APP, app_of, space_of
 
 
 @subcommand(
     short_help="Fewer cores, other mappings, grids, machines: time, node-hours.",
     choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}),
 )
-@click.argument("app")
+@APP
 @profile()
 @VARIED
 @WEAK

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from haloscope.errors import UsageError
+import click
+
+from haloscope.errors import HaloscopeError, UsageError
 from haloscope.options.kinds import ANY_PATH, Decorator, option
 from haloscope.options.measuring import settings_of
 
@@ -14,6 +16,19 @@ if TYPE_CHECKING:
     from haloscope.measure.space import Space
 
 PROGRAM: dict[str, Any] = {"type": ANY_PATH, "help": "Program with its own app, whose main() calls rank_main()."}
+
+
+def _complete_app(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the apps whose names begin with a text; none where nothing is built."""
+    from haloscope import bridge
+
+    try:
+        return [name for name in bridge.app_names() if name.startswith(incomplete)]
+    except HaloscopeError:
+        return []
+
+
+APP = click.argument("app", shell_complete=_complete_app)
 
 
 def program(**attributes: Any) -> Decorator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -190,3 +191,20 @@ def test_an_error_that_a_command_raises_decides_the_exit_code(capsys, monkeypatc
     monkeypatch.setattr(cli.cli, "get_command", fail)
     assert cli.main(["run"]) == 2
     assert capsys.readouterr().err == "haloscope: asked for nonsense; ask for something else\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["haloscope", "pr"], ["predict"]),
+        (["haloscope", "run", "laplace"], [name for name in bridge.app_names() if name.startswith("laplace")]),
+        (["haloscope", "plan", "no such app"], []),
+        (["haloscope", "run", "laplace2d", "--bar"], ["--barrier"]),
+    ],
+)
+def test_a_shell_completes_commands_apps_and_options(words, expected):
+    settings = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    command = [sys.executable, "-m", "haloscope.cli"]
+    environment = os.environ | settings | {"_HALOSCOPE_COMPLETE": "bash_complete"}
+    output = subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
+    assert [line.removeprefix("plain,") for line in output.split()] == expected
