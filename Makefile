@@ -6,6 +6,7 @@
 #                     with KEEP=1 also from the committed record, which counts the tests of each commit
 #   make docs         studies/coverage.md and the measured parts of README.md and docs/
 #   make site         the pages and the reference of all languages as a searchable site, build/site/index.html
+#   make release      the changelog, commit, tag and notes of a release: VERSION=X.Y.Z
 #   make format       clang-format and ruff
 #   make lint         check format, types, complexity and words of the sources without changes
 SHELL := /bin/bash
@@ -22,7 +23,7 @@ CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'
 PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .NOTPARALLEL:  # two goals would build in one folder concurrently
-.PHONY: demo test docs site bench check-long build programs configure setup format lint clean
+.PHONY: demo test docs site bench check-long build programs configure setup release format lint clean
 demo: programs
 	$(VENV)/haloscope demo
 
@@ -61,6 +62,9 @@ configure: setup
 
 setup:
 	@scripts/setup.sh
+
+release: setup
+	$(VENV)/python scripts/release.py $(VERSION)
 
 format:
 	git ls-files $(CPP) | xargs $(VENV)/clang-format -i
