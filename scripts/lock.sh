@@ -19,8 +19,9 @@ with open("pyproject.toml", "rb") as file:
 with open("studies/pyproject.toml", "rb") as file:
     builders = project["build-system"]["requires"] + tomllib.load(file)["build-system"]["requires"]
 extras = project["project"]["optional-dependencies"]
-tools = [word for word in extras["dev"] if not word.startswith("haloscope")]
-print("\n".join(builders + project["project"]["dependencies"] + extras["exchange"] + tools))
+words = [word for name in ("exchange", "jax", "numba", "dev") for word in extras[name]]
+tools = [word for word in words if not word.startswith("haloscope")]
+print("\n".join(builders + project["project"]["dependencies"] + tools))
 END
 python3 -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["tool"]["dynamic-metadata"][0]["wheel"])' | lock mpich "$@"
 lock nvcc "$@" <<'END'

@@ -267,7 +267,7 @@ def test_all_that_set_up_fetches_from_pypi_is_a_wheel_with_a_version_and_hashes(
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = PROJECT["optional-dependencies"]
     builders = [*project["build-system"]["requires"], *STUDIES["build-system"]["requires"]]
-    wanted = [*builders, *PROJECT["dependencies"], *extras["exchange"], *extras["dev"]]
+    wanted = [*builders, *PROJECT["dependencies"], *(word for words in extras.values() for word in words)]
     versions = locked("tools")
     for requirement in (Requirement(word) for word in wanted):
         if requirement.name != PROJECT["name"]:
