@@ -42,6 +42,7 @@ TAKE_ALL_CORES = {
     "test_cg",
     "test_check",
     "test_checksums",
+    "test_compiled",
     "test_components",
     "test_coverage",
     "test_cpp_ranks",

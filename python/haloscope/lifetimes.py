@@ -143,6 +143,10 @@ class Opened(Unique):
             raise UsageError(f"the {self._kind} was freed; open another one")
         return self._handle
 
+    def _number(self) -> int:
+        """Return the handle as a number of 64 bits, for compiled programs. It is never used again after free()."""
+        return int(ranks.library()[0].cast("intptr_t", self._open()))
+
 
 _open: weakref.WeakSet[Any] = weakref.WeakSet()
 

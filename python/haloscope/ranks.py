@@ -66,6 +66,12 @@ def call(function: str, *arguments: object) -> None:
     capi.check(opened, getattr(opened[1], function)(*arguments))
 
 
+def address(function: str) -> int:
+    """Return the address of a function of the library, for compiled programs."""
+    ffi, lib = library()
+    return int(ffi.cast("intptr_t", ffi.addressof(lib, function)))
+
+
 def refuse(function: str, handle: object, error: Exception) -> NoReturn:
     """Raise an error of this rank on all of them, by a function of the library that fails in place of another one."""
     problem = as_problem(error)
