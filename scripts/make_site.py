@@ -40,6 +40,7 @@ CPP = ("haloscope.hpp", "exchange.hpp", "stepper.hpp", "best.hpp", "strategy.hpp
 PYTHON = {
     "haloscope.exchange": ("Grid", "Field", "Exchange"),
     "haloscope.sums": ("sum", "dot", "norm"),
+    "haloscope.jax": ("Exchange",),
     "haloscope.numba": ("handle", "run", "start", "finish", "accumulate", "start_accumulate"),
     "haloscope.advice.best": ("best", "Best"),
     "haloscope.errors": ("HaloscopeError", "UsageError", "UnavailableError"),

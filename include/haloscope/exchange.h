@@ -293,6 +293,15 @@ hs_status hs_exchange_report(hs_exchange* exchange, const char** text);
  * order, and may wait for each other. After MPI_Finalize it leaves resources of MPI as they are. */
 hs_status hs_exchange_free(hs_exchange* exchange);
 
+/* Handlers of XLA's foreign function interface, version 0.3, for programs that JAX and others compile for the host:
+ * hs_exchange_run_at(), and hs_exchange_rebind() with hs_exchange_accumulate().
+ * call  XLA_FFI_CallFrame*. Arguments and results are a token, then all arrays in order, each result in the memory of
+ *       its argument. Attribute `exchange` is the handle as an integer of 64 bits, `before` an array of such integers:
+ *       the bytes before the first owned point of each array.
+ * Return NULL, or the XLA_FFI_Error* of a call that failed. */
+void* hs_exchange_xla(void* call);
+void* hs_exchange_accumulate_xla(void* call);
+
 /* Calls on an exchange that may be collective in addition to their messages. */
 enum { HS_CALL_ACCUMULATE, HS_CALL_CHECK_CLEAN, HS_CALL_REBIND, HS_CALL_SHARE, HS_CALL_RUN_AT };
 /* For a binding that checks arguments itself: replaces a call that this rank cannot make, and fails with `status` and

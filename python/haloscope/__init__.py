@@ -4,8 +4,8 @@
 `haloscope.Exchange` fill the halos of your own arrays (module `haloscope.exchange`). `haloscope.redistribute` moves
 arrays to another split of their grid (module `haloscope.redistribution`), `haloscope.write` and `haloscope.read` to and
 from files (module `haloscope.field_files`). `haloscope.sum`, `haloscope.dot` and `haloscope.norm` have the same bits on
-any number of ranks (module `haloscope.sums`). The module `haloscope.numba` has exchanges for compiled
-programs. Every error is a `HaloscopeError`: `UsageError` for a request that cannot work, `UnavailableError`
+any number of ranks (module `haloscope.sums`). The modules `haloscope.jax` and `haloscope.numba` have exchanges for
+compiled programs. Every error is a `HaloscopeError`: `UsageError` for a request that cannot work, `UnavailableError`
 for one that this machine, build or MPI cannot serve.
 """
 

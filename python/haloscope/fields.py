@@ -168,11 +168,15 @@ class Described:
         self.arrays[slot] = found
         self.first[slot] = self.pointer(found)
 
+    @property
+    def before(self) -> int:
+        """The bytes from the first point of an array to the first owned one."""
+        return sum(low * stride for (low, _), stride in zip(self.room, self.arrays[0].strides, strict=False))
+
     def pointer(self, array: np.ndarray) -> Any:
         """Return a pointer to the first owned point."""
         start: int = array.__array_interface__["data"][0]
-        before = sum(low * stride for (low, _), stride in zip(self.room, array.strides, strict=False))
-        return library()[0].cast("void*", start + before)
+        return library()[0].cast("void*", start + self.before)
 
     def fill(self, grid: Grid, into: Any) -> None:
         """Set the members of a C struct."""

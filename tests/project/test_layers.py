@@ -28,7 +28,7 @@ PYTHON = (
     {"memory", "ranks", "lifetimes"},
     {"grid", "fields", "array_grid", "parts"},
     {"exchange", "field_files", "redistribution", "sums"},
-    {"numba", "veros", "__init__"},
+    {"jax", "numba", "veros", "__init__"},
     {"options"},
     {"studies"},
     {"commands"},
