@@ -1,5 +1,5 @@
 // Teams of the libraries of the C interface. Their calls have one thread each, so that programs in C, Fortran and
-// Python need no run time of OpenMP: the linker takes this definition, and leaves the one of threads.cpp in its archive.
+// Python need no run time of OpenMP: the linker takes this definition, and leaves that of threads.cpp in its archive.
 #include "haloscope/runner/threads.hpp"
 
 namespace haloscope {
