@@ -26,7 +26,7 @@ program phases
   call grid%create(world(), cells, periodic=[.true., .true.])
   do f = 1, fields
     call fill(arrays(f), f)
-    call halo%add(arrays(f)%u, halo=room, centring=centrings(f))
+    call halo%add(arrays(f)%u, halo=room)  ! the extents determine the centring
   end do
   call halo%open(grid, strategy=trim(strategy))
   do step = 1, steps

@@ -109,6 +109,7 @@ module haloscope
   type :: added
     type(hs_field) :: field
     character(longest_type) :: type = ''
+    logical :: infers = .false.  ! its centring, at open()
     type(c_ptr), allocatable :: first(:)
     integer(c_int64_t) :: extent(3) = 0
     integer(c_int32_t) :: room_low(3) = 0, room_high(3) = 0  ! layers of the array, at least the field's
@@ -598,7 +599,7 @@ contains
   !! value counts that share() gives to all of them.
   !! @param array     real(4) or real(8), with its ghost layers; its axes are the grid's.
   !! @param halo      ghost layers that it has on every side; default 0. @param low, high  by dimension, in its place.
-  !! @param centring  halo_cell (default), halo_node, halo_face_1, ...
+  !! @param centring  halo_cell, halo_node, halo_face_1, ...; default: inferred from the extents, see add().
   !! Collective; two reductions. Fails on all ranks for other types, and for an array of another size.
   function grid_sum(this, array, halo, low, high, centring, stat, errmsg) result(total)
     class(halo_grid), intent(in) :: this
@@ -757,8 +758,7 @@ contains
     integer :: d
     one%dims = rank(array)
     call take(dims, 'dims', one%dims, problem)
-    one%field%centring = halo_cell
-    call take(centring, 'centring', one%field%centring, problem)
+    call take_centring(one, problem, centring)
     layers = 0
     call take(halo, 'halo', layers, problem)
     one%room_low = layers
@@ -771,6 +771,7 @@ contains
     one%field%first = c_loc(first)
     if (problem == '' .and. one%dims /= grid%dims) write (problem, '(2(a, i0), a)') 'an array of ', one%dims, &
       ' dimensions was passed to a call on a grid of ', grid%dims, '; pass the number of the grid''s axes as dims='
+    call infer_centring(one, grid)
     do d = 1, grid%dims
       call check_extent(one, grid, d, 1, problem)
     end do
@@ -782,7 +783,9 @@ contains
   !!                  has passed in its place, see docs/use/languages.md, and an array of assumed size.
   !! @param halo      ghost layers that are filled on every side; default 1. @param low, high  by dimension, in its
   !!                  place.
-  !! @param centring  halo_cell (default), halo_node, halo_face_1, ...: one point more in such dimensions.
+  !! @param centring  halo_cell, halo_node, halo_face_1, ...: one point more in such dimensions. Default: cells, faces of
+  !!                  the one dimension in which the array has a point more than cells and room, or nodes if it has one
+  !!                  more in all.
   !! @param dims      of the grid; default: the rank of the array.
   !! @param room      ghost layers that the array has on every side; default: those that are filled.
   !! @param room_low, room_high  by dimension, in its place.
@@ -795,8 +798,7 @@ contains
     integer(c_int32_t) :: layers
     one%dims = rank(array)
     call take(dims, 'dims', one%dims, this%problem)
-    one%field%centring = halo_cell
-    call take(centring, 'centring', one%field%centring, this%problem)
+    call take_centring(one, this%problem, centring)
     layers = 1
     call take(halo, 'halo', layers, this%problem)
     one%field%low = layers
@@ -808,6 +810,36 @@ contains
     this%dims = max(this%dims, one%dims)
     call append_slot(one, first, this%problem, this%problem_status)
     if (allocated(one%first)) call append(this, one)
+  end subroutine
+
+  !> Takes the centring of an array; without one, its extents determine it: infer_centring().
+  subroutine take_centring(one, problem, centring)
+    type(added), intent(inout) :: one
+    character(*), intent(inout) :: problem
+    class(*), intent(in), optional :: centring
+    one%field%centring = halo_cell
+    one%infers = .not. present(centring)
+    call take(centring, 'centring', one%field%centring, problem)
+  end subroutine
+
+  !> Infers the centring of an array without one from its points beyond the cells and the room of its rank.
+  subroutine infer_centring(one, grid)
+    type(added), intent(inout) :: one
+    class(halo_grid), intent(in) :: grid
+    integer(c_int64_t) :: more
+    integer :: d, staggered, last
+    staggered = 0
+    do d = 1, grid%dims
+      more = one%extent(d) - (grid%high(d) - grid%low(d)) - one%room_low(d) - one%room_high(d)
+      if (.not. one%infers .or. (more /= 0 .and. more /= 1)) return
+      staggered = staggered + int(more)
+      if (more == 1) last = d
+    end do
+    if (staggered == grid%dims) then
+      one%field%centring = halo_node
+    else if (staggered == 1) then
+      one%field%centring = halo_face_1 + last - 1
+    end if
   end subroutine
 
   !> Takes the layers that an array has, which are not fewer than those that are filled.
@@ -858,6 +890,7 @@ contains
     type(added), intent(inout) :: from, to
     to%field = from%field
     to%type = from%type
+    to%infers = from%infers
     to%extent = from%extent
     to%room_low = from%room_low
     to%room_high = from%room_high
@@ -1062,6 +1095,7 @@ contains
         if (this%problem == '' .and. size(one%first) /= size(this%arrays(1)%first)) &
           write (this%problem, '(4(a, i0), a)') 'array ', n, ' has ', size(one%first), ' slots and array ', 1, ' has ', &
             size(this%arrays(1)%first), '; name as many buffers of each, by add() and add_slot()'
+        call infer_centring(one, grid)
         do d = 1, grid%dims
           call check_extent(one, grid, d, n, this%problem)
         end do
@@ -1653,7 +1687,7 @@ contains
   !! @param source       an array of the first grid, as for add() of an exchange. @param target  the same of the second.
   !! @param halo         ghost layers that the arrays have on every side; default 1. @param target_halo  of the target,
   !!                     where it has others.
-  !! @param centring     halo_cell (default), halo_node, halo_face_1, ... @param dims  of the grid; default: the rank of
+  !! @param centring     as for add() of an exchange. @param dims  of the grid; default: the rank of
   !!                     the array.
   subroutine redistribution_add(this, source, target, halo, target_halo, centring, dims)
     class(halo_redistribution), intent(inout) :: this
