@@ -69,11 +69,11 @@ def test_another_project_exchanges_halos_in_every_language(consumer, program, ra
 
 @pytest.mark.parametrize("ranks", or_long([1, 2], [4, 6]))
 @pytest.mark.parametrize("language", ["c", "cxx", "f", "python"])
-@pytest.mark.parametrize("code", ["phases", "pencils", "nodes", "transposes"])
+@pytest.mark.parametrize("code", ["phases", "pencils", "nodes", "transposes", "waves"])
 def test_a_code_of_many_exchanges_has_the_same_bits_in_every_language(consumer, code, language, ranks):
     """phases: seven exchanges a step of other fields of 15, and of other depths, by one exchange; pencils: sides and
     dimensions by call, with ghost rows that the code has computed; nodes: sums and shares without ghost layers;
-    transposes: rows, columns, and all cells on one rank.
+    transposes: rows, columns, and all cells on one rank; waves: dimensions and layers that are known at run time.
     """
     if language == "f" and not shutil.which("gfortran"):
         pytest.skip("no Fortran compiler")
@@ -83,6 +83,27 @@ def test_a_code_of_many_exchanges_has_the_same_bits_in_every_language(consumer, 
     command = in_python if language == "python" else [consumer / f"{code}_{language}"]
     for strategy in ("auto", "ordered/p2p", "direct:merged/shared:packed"):
         assert run("mpiexec", "-n", ranks, *command, strategy, timeout=120) == expected
+
+
+MENTIONS = {
+    "c": r"\bhs_|HS_|\b(split|how|part|field)\.|list\[\w\]\.",
+    "cpp": r"haloscope::|\bhalo[.(]|\bgrid[.(]",
+    "f90": r"\bhs_|halo_|\bhalo%|\bgrid%",
+    "py": r"haloscope|\bhalo[.(]|\bgrid\.",
+}
+
+
+@pytest.mark.parametrize("language", MENTIONS)
+@pytest.mark.parametrize("code", ["phases", "pencils", "nodes", "transposes", "waves"])
+def test_a_code_needs_at_most_35_lines_of_the_library(code, language):
+    folder = RANK_PROGRAMS if language == "py" else CONSUMER
+    lines = (folder / f"{code}.{language}").read_text().splitlines()
+    uses = [
+        line
+        for line in lines
+        if re.search(MENTIONS[language], line) and not re.search(r"^\s*(#include|//|!|/?\*)", line)
+    ]
+    assert 0 < len(uses) <= 35, "\n".join(uses)
 
 
 @pytest.mark.parametrize("words", [(), THREADS], ids=["one thread", "threads"])
