@@ -28,10 +28,12 @@ demo: programs
 	$(VENV)/haloscope demo
 
 test: build
+	@scripts/setup.sh test
 	$(PYTEST) tests studies
 
 # studies/coverage.md, the measured parts of README.md and docs/ and the schema, from a test run, results/ and choice.def.
 docs: build
+	@scripts/setup.sh test
 	$(PYTEST) --junitxml=build/tests.xml tests studies | tee build/tests.txt
 	$(VENV)/python studies/coverage.py build/tests.xml $(wildcard results/check-long.xml)
 	tail -1 build/tests.txt > results/test.txt

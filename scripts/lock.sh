@@ -12,17 +12,26 @@ lock() { # lock NAME UV-OPTION...: locks the requirements on standard input
     -o "scripts/locked/$name.txt" - >/dev/null
 }
 
-python3 - <<'END' | lock tools "$@"
+# The tools of a build, and the packages that only tests of compiled Python need, which are large. Their versions fit each
+# other.
+packages() { # packages NAME...: the requirements of extras; build: of the build and of the package
+  python3 - "$@" <<'END'
+import sys
 import tomllib
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)
 with open("studies/pyproject.toml", "rb") as file:
     builders = project["build-system"]["requires"] + tomllib.load(file)["build-system"]["requires"]
-extras = project["project"]["optional-dependencies"]
-words = [word for name in ("exchange", "jax", "numba", "dev") for word in extras[name]]
-tools = [word for word in words if not word.startswith("haloscope")]
-print("\n".join(builders + project["project"]["dependencies"] + tools))
+named = {"build": builders + project["project"]["dependencies"]} | project["project"]["optional-dependencies"]
+words = [word for name in sys.argv[1:] for word in named[name]]
+print("\n".join(word for word in words if not word.startswith("haloscope")))
 END
+}
+cat scripts/locked/tools.txt scripts/locked/compiled.txt >scripts/locked/together.txt  # versions that stay
+packages build exchange dev jax numba | lock together "$@"
+packages build exchange dev | lock tools -c scripts/locked/together.txt "$@"
+packages jax numba | lock compiled -c scripts/locked/together.txt "$@"
+rm scripts/locked/together.txt
 python3 -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["tool"]["dynamic-metadata"][0]["wheel"])' | lock mpich "$@"
 lock nvcc "$@" <<'END'
 nvidia-cuda-nvcc==13.0.88

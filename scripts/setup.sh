@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Prepares all requirements of a build: a private .venv in the checkout with the build tools and the Python packages,
 # and an MPI.
-#   usage: scripts/setup.sh [long|site]     (run by the Makefile; safe to run again; `long` adds the needs of
-#                                            `make check-long`, `site` the needs of `make site`)
+#   usage: scripts/setup.sh [test|long|site]     (run by the Makefile; safe to run again; `test` adds the needs of
+#                                                 `make test`, `long` of `make check-long`, `site` of `make site`)
 # Compilers and headers must come from the system. As root on Debian, the script installs them by apt, which changes the
 # system; without root, nothing outside the checkout changes, and the script names the missing packages. scripts/locked
 # lists the packages from PyPI with versions and hashes of their files (scripts/lock.sh writes these lists).
@@ -75,13 +75,22 @@ if [[ ! -e $stamp ]]; then
   touch "$stamp"
 fi
 
-# -- 3. MPI: the mpicxx on PATH, else MPICH from PyPI --------------------------------------------------------------
+# -- 3. JAX and Numba for `test`, `long` and `site`: a build needs neither, and they are large -----------------------
+stamp=.venv/.compiled-$(sha256sum scripts/locked/compiled.txt | cut -c1-16)
+if [[ ${1:-} =~ ^(test|long|site)$ && ! -e $stamp ]]; then
+  say "installing JAX and Numba"
+  install compiled
+  rm -f .venv/.compiled-*
+  touch "$stamp"
+fi
+
+# -- 4. MPI: the mpicxx on PATH, else MPICH from PyPI --------------------------------------------------------------
 if ! command -v mpicxx >/dev/null && [[ ! -x .venv/bin/mpicxx ]]; then
   say "no mpicxx on PATH: installing MPICH from PyPI into .venv"
   install mpich
 fi
 
-# -- 4. nvcc for `long`: the one on PATH, else the compiler's wheels from PyPI --------------------------------------
+# -- 5. nvcc for `long`: the one on PATH, else the compiler's wheels from PyPI --------------------------------------
 if [[ ${1:-} == long ]] && ! command -v nvcc >/dev/null && [[ ! -x .venv/bin/nvcc ]]; then
   say "no nvcc on PATH: installing CUDA's compiler from PyPI into .venv"
   install nvcc
@@ -92,14 +101,14 @@ if [[ ${1:-} == long ]] && ! command -v nvcc >/dev/null && [[ ! -x .venv/bin/nvc
   chmod +x .venv/bin/nvcc
 fi
 
-# -- 5. nvdisasm next to nvcc: tests count the instructions of compiled kernels --------------------------------------
+# -- 6. nvdisasm next to nvcc: tests count the instructions of compiled kernels --------------------------------------
 if PATH="$PATH:.venv/bin" command -v nvcc >/dev/null && ! PATH="$PATH:.venv/bin" command -v nvdisasm >/dev/null; then
   say "no nvdisasm on PATH: installing it from PyPI into .venv"
   install nvdisasm
   ln -sfn "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13/bin/nvdisasm" .venv/bin/nvdisasm
 fi
 
-# -- 6. generator of the site for `site` ------------------------------------------------------------------------------
+# -- 7. generator of the site for `site` ------------------------------------------------------------------------------
 stamp=.venv/.site-$(sha256sum scripts/locked/site.txt | cut -c1-16)
 if [[ ${1:-} == site && ! -e $stamp ]]; then
   say "installing the generator of the site"

@@ -268,7 +268,7 @@ def test_all_that_set_up_fetches_from_pypi_is_a_wheel_with_a_version_and_hashes(
     extras = PROJECT["optional-dependencies"]
     builders = [*project["build-system"]["requires"], *STUDIES["build-system"]["requires"]]
     wanted = [*builders, *PROJECT["dependencies"], *(word for words in extras.values() for word in words)]
-    versions = locked("tools")
+    versions = locked("compiled") | locked("tools")
     for requirement in (Requirement(word) for word in wanted):
         if requirement.name != PROJECT["name"]:
             assert requirement.specifier.contains(versions[requirement.name]), requirement
