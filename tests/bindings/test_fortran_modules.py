@@ -78,8 +78,8 @@ def test_two_commands_install_the_module_for_an_mpi_with_mpi_f08(openmpi, tmp_pa
     for command in ("cmake --workflow --preset library", f"cmake --install build/library --prefix {tmp_path}"):
         done = subprocess.run(command.split(), cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr
-    environment["PKG_CONFIG_PATH"] = str(next(tmp_path.rglob("pkgconfig")))
-    words = run("pkg-config", "--cflags", "--libs", "haloscope-fortran", environment=environment).split()
+    found = os.environ | {"PKG_CONFIG_PATH": str(next(tmp_path.rglob("pkgconfig")))}
+    words = run("pkg-config", "--cflags", "--libs", "haloscope-fortran", environment=found).split()
     libmpi = next(OPENMPI.rglob("libmpi.so")).parent
     environment["LIBRARY_PATH"] = f"{libmpi}:{environment['LD_LIBRARY_PATH']}"
     run(
