@@ -6,6 +6,7 @@
 #include <haloscope/exchange.h>
 
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <stdexcept>
@@ -35,7 +36,9 @@ inline void check(hs_status status) {
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
   throw Error(status, hs_last_error());
 #else
-  hs_end_job(hs_last_error());
+  const std::string text = hs_last_error();
+  hs_end_job(text.c_str());
+  std::fprintf(stderr, "haloscope: %s\n", text.c_str());  // outside of MPI, where no job can be ended
   std::abort();
 #endif
 }
@@ -97,14 +100,16 @@ class Fields {
   /// @returns the field, whose other members (name, centring, low, high) may be set until the next array is added.
   template <class T>
   hs_field& add(std::initializer_list<T*> first, std::initializer_list<std::ptrdiff_t> stride, int halo = 1) {
+    static_assert(std::is_trivially_copyable<T>::value && !std::is_const<T>::value,
+                  "arrays are of objects that may be written to and copied as bytes; void has no size");
     slots_.emplace_back(first.begin(), first.end());
+    dims_.push_back(stride.size());
     const std::string name = "array " + std::to_string(slots_.size());
     if (first.size() != slots_[0].size()) problem_ = name + " has other slots than array 1; pass as many addresses";
-    if (stride.size() > 3) problem_ = name + " has " + std::to_string(stride.size()) + " strides; pass 1 to 3";
     hs_field field = hs_field();
     field.element_bytes = static_cast<std::int32_t>(sizeof(T));
     field.type = std::is_integral<T>::value ? HS_TYPE_INTEGER : HS_TYPE_REAL;
-    field.number_bytes = std::is_arithmetic<T>::value ? 0 : -1;
+    field.number_bytes = std::is_arithmetic<T>::value && !std::is_same<T, bool>::value ? 0 : -1;
     for (std::size_t d = 0; d < stride.size() && d < 3; ++d) {
       field.stride[d] = stride.begin()[d] * static_cast<std::int64_t>(sizeof(T));
       field.low[d] = field.high[d] = halo;
@@ -128,12 +133,19 @@ class Fields {
   std::int32_t slots() const noexcept { return slots_.empty() ? 1 : static_cast<std::int32_t>(slots_[0].size()); }
   /// Fails on all ranks where an array of one was wrong. Collective; cost: a reduction. @throws Error on all ranks.
   void agree(const Grid& grid) const {
-    const char* const text = problem_.empty() ? nullptr : problem_.c_str();
-    check(hs_grid_agree(grid.get(), text == nullptr ? HS_OK : HS_USAGE, text));
+    hs_grid_data data;
+    check(hs_grid_get(grid.get(), &data));
+    std::string problem = problem_;
+    for (std::size_t f = 0; f < dims_.size() && problem.empty(); ++f)
+      if (dims_[f] != static_cast<std::size_t>(data.dims))
+        problem = "array " + std::to_string(f + 1) + " has " + std::to_string(dims_[f]) + " strides on a grid of " +
+                  std::to_string(data.dims) + " dimensions; pass one for each dimension";
+    check(hs_grid_agree(grid.get(), problem.empty() ? HS_OK : HS_USAGE, problem.empty() ? nullptr : problem.c_str()));
   }
 
  private:
   std::string problem_;
+  std::vector<std::size_t> dims_;  // strides of each array
   std::vector<hs_field> fields_;
   std::vector<std::vector<void*>> slots_;
 };
@@ -152,6 +164,13 @@ class Exchange : public Owner<hs_exchange, hs_exchange_free> {
   /// @param strategy  such as "ordered/p2p". @param corners  false: only the halos that a star needs.
   Exchange(const Grid& grid, Fields fields, const char* strategy = "auto", bool corners = true)
       : Exchange(grid, std::move(fields), of_strategy(strategy, corners)) {}
+
+  Exchange(Exchange&&) noexcept = default;
+  Exchange& operator=(Exchange&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(count_, other.count_);
+    return *this;
+  }
 
   /// Fills the halos of a slot; a part: see hs_part_init().
   void run(int slot = 0) { check(hs_exchange_run(handle_, slot)); }

@@ -84,6 +84,14 @@ int wrong_in_two_dimensions() {
   v.visit(2, [](double& value, double) { value = 1; });
   halo.accumulate();
   v.visit(0, [&](double& value, double) { wrong += value < 1; });
+  Exchange both(grid, fields), one(grid, [&] {
+    Fields alone;
+    alone.add(u.first(), {1, u.row()}, 2);
+    return alone;
+  }());
+  both = std::move(one);  // the two change places
+  both.run_at({v.first()});
+  one.run_at({u.first(), numbers.first()});
   Exchange moved(std::move(halo));
   if (moved.report().find("messages") == std::string::npos || halo.get() != nullptr) ++wrong;
   return wrong;
@@ -120,19 +128,26 @@ int not_refused(const char* text, Call call) {
 int not_refused() {
   const Grid grid(MPI_COMM_WORLD, {nx, ny}, true);
   Array<double> u(grid, 2, 1), v(grid, 2, 1);
-  Fields fields, slots, strides, none;
+  Fields fields, slots, strides, few, none;
+  few.add(u.first(), {1});
   fields.add(u.first(), {1, u.row()});
   slots.add(u.first(), {1, u.row()});
   slots.add({v.first(), u.first()}, {1, u.row()});
   strides.add(u.first(), {1, u.row(), 1, 1});
   Exchange halo(grid, fields);
-  return not_refused("1 to 3 dimensions",
+  bool flags[(nx + 2) * (ny + 2)] = {};
+  Fields truths;
+  truths.add(flags + u.row() + 1, {1, u.row()});
+  Exchange of_truths(grid, truths);
+  return not_refused("1, 2, 4 or 8 bytes", [&] { of_truths.accumulate(); }) +
+         not_refused("1 to 3 dimensions",
                      [] {
                        Grid(MPI_COMM_WORLD, {4, 4, 4, 4});
                      }) +
          not_refused("no/such", [&] { Exchange(grid, fields, "no/such"); }) +
          not_refused("array 2 has other slots", [&] { Exchange(grid, slots); }) +
          not_refused("array 1 has 4 strides", [&] { Exchange(grid, strides); }) +
+         not_refused("array 1 has 1 strides", [&] { Exchange(grid, few); }) +
          not_refused("0 fields", [&] { Exchange(grid, none); }) +
          not_refused("2 addresses for 1 arrays",
                      [&] {
