@@ -18,13 +18,13 @@ from haloscope.ranks import call, library, refuse
 Path = str | os.PathLike[str]
 
 
-def write(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring | None = None) -> None:
+def write(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring = "cell") -> None:
     """Write the points of an array to a file.
 
     u: of any type without Python objects, in host memory. Axes beyond the grid's are one axis in the file.
     path: of the file; until it is complete, it is PATH.part, and an earlier file stays.
     halo: the ghost layers that the array has, on every side, or per axis a number or (low, high).
-    centring: as Field.centring; None: by the shape of the array.
+    centring: as Field.centring, which is not inferred from the shape: a layer too many would be written.
     Points in holes of the grid are 0. Raises UsageError, on all ranks, for arrays that do not fit the grid and for
     different paths; HaloscopeError where the file system fails. Collective; cost: a redistribution to whole planes,
     and the file's bytes divided by the ranks.
@@ -32,7 +32,7 @@ def write(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring |
     _move("write", grid, u, path, halo, centring)
 
 
-def read(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring | None = None) -> None:
+def read(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring = "cell") -> None:
     """Read the points of an array from a file, written by write() on any number of ranks or by numpy.save().
 
     Raises UsageError, on all ranks, also for a file of another format, type, shape or order of axes in memory, and
@@ -41,7 +41,7 @@ def read(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring | 
     _move("read", grid, u, path, halo, centring)
 
 
-def _move(verb: str, grid: Grid, u: Array, path: Path, halo: Halo, centring: Centring | None) -> None:
+def _move(verb: str, grid: Grid, u: Array, path: Path, halo: Halo, centring: Centring) -> None:
     ffi, _ = library()
     if not isinstance(grid, Grid):
         raise UsageError(f"a file of a field got {shown(grid)} in place of a grid; pass a haloscope.Grid")

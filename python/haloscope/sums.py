@@ -17,12 +17,12 @@ from haloscope.grid import Centring, Grid, Halo
 from haloscope.ranks import call, library, refuse
 
 
-def sum(grid: Grid, u: Array, halo: Halo = 1, centring: Centring | None = None) -> float | complex:
+def sum(grid: Grid, u: Array, halo: Halo = 1, centring: Centring = "cell") -> float | complex:
     """Return the sum of an array.
 
     u: reals or complex numbers of single or double precision, in host memory.
     halo: the ghost layers that it has, on every side, or per axis a number or (low, high).
-    centring: as Field.centring; None: by the shape of the array.
+    centring: as Field.centring, which is not inferred from the shape: a layer too many would count.
     Raises UsageError, on all ranks, for other types and shapes. Collective; cost: two reductions (complex: four), and
     two passes over the points.
     """
@@ -35,7 +35,7 @@ def sum(grid: Grid, u: Array, halo: Halo = 1, centring: Centring | None = None) 
     return found[0] if len(found) == 1 else complex(*found)
 
 
-def dot(grid: Grid, u: Array, v: Array, halo: Halo = 1, centring: Centring | None = None) -> float:
+def dot(grid: Grid, u: Array, v: Array, halo: Halo = 1, centring: Centring = "cell") -> float:
     """Return the inner product of two arrays of reals with the same ghost layers and centring.
 
     Points may have several numbers, in axes beyond the grid's: all of them count. Others: see sum().
@@ -43,12 +43,12 @@ def dot(grid: Grid, u: Array, v: Array, halo: Halo = 1, centring: Centring | Non
     return _reduced("hs_grid_dot", grid, [u, v], halo, centring)
 
 
-def norm(grid: Grid, u: Array, halo: Halo = 1, centring: Centring | None = None) -> float:
+def norm(grid: Grid, u: Array, halo: Halo = 1, centring: Centring = "cell") -> float:
     """Return the square root of the sum of the squares of an array's numbers, real or complex. Others: see sum()."""
     return _reduced("hs_grid_norm", grid, [u], halo, centring)
 
 
-def _reduced(function: str, grid: Grid, arrays: list[Array], halo: Halo, centring: Centring | None) -> float:
+def _reduced(function: str, grid: Grid, arrays: list[Array], halo: Halo, centring: Centring) -> float:
     ffi, _ = library()
     try:
         fields = [_described(grid, Field(array, halo, centring), n) for n, array in enumerate(arrays)]

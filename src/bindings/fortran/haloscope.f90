@@ -599,7 +599,7 @@ contains
   !! value counts that share() gives to all of them.
   !! @param array     real(4) or real(8), with its ghost layers; its axes are the grid's.
   !! @param halo      ghost layers that it has on every side; default 0. @param low, high  by dimension, in its place.
-  !! @param centring  halo_cell, halo_node, halo_face_1, ...; default: inferred from the extents, see add().
+  !! @param centring  halo_cell (default), halo_node, halo_face_1, ...
   !! Collective; two reductions. Fails on all ranks for other types, and for an array of another size.
   function grid_sum(this, array, halo, low, high, centring, stat, errmsg) result(total)
     class(halo_grid), intent(in) :: this
@@ -771,7 +771,6 @@ contains
     one%field%first = c_loc(first)
     if (problem == '' .and. one%dims /= grid%dims) write (problem, '(2(a, i0), a)') 'an array of ', one%dims, &
       ' dimensions was passed to a call on a grid of ', grid%dims, '; pass the number of the grid''s axes as dims='
-    call infer_centring(one, grid)
     do d = 1, grid%dims
       call check_extent(one, grid, d, 1, problem)
     end do

@@ -79,6 +79,8 @@ def check_refusals() -> None:
             assert found.startswith(f"rank {COMM.size - 1}: ") == (not mine), found
     assert "complex" in refusal(lambda: haloscope.dot(grid, right + 1j, right))
     assert haloscope.sum(grid, right + 1) == COMM.size * 15
+    padded = np.ones([n + 3 for n in grid.shape])  # of nodes with a halo of one, or of cells with a layer too many
+    assert "shape" in refusal(lambda: haloscope.sum(grid, padded))
 
 
 if __name__ == "__main__":
