@@ -33,6 +33,9 @@ except ImportError:
     raise UnavailableError("Numba is not installed; install it with: pip install 'numba>=0.60'") from None
 
 
+LARGEST = 2**31 - 1  # of a slot's number
+
+
 def handle(exchange: Exchange) -> int:
     """Return the number of an open exchange, for the calls below. Local.
 
@@ -67,7 +70,7 @@ def _of_slot(name: str, text: str) -> Any:
 
     @numba.njit
     def call(number: int, slot: int = 0) -> None:
-        _check(function(number, slot))
+        _check(function(number, min(max(slot, -1), LARGEST)))  # Numba would cut off the upper half of a larger one
 
     call.__doc__ = text
     return call

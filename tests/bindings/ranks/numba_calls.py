@@ -105,6 +105,7 @@ def check_errors() -> None:
     number = handle(halo)
     refused("slot 2 does not exist", call, number, 2)
     refused("slot 5 does not exist", run, number, 5)
+    refused("slot 2147483647 does not exist", call, number, 2**32)
     for wrong in (0, 1, 12345, -1, number ^ 1, number + 2**32, 2**63 - 1):
         refused("argument 'exchange'", call, wrong, 0)
     advance(number, u, v, 2)
