@@ -32,7 +32,7 @@ from haloscope.arguments import named, shown
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.fields import Field, can_be_added, fields_of, name_of
 from haloscope.grid import Grid, Halo
-from haloscope.lifetimes import Unique
+from haloscope.lifetimes import Freeable
 from haloscope.ranks import address, agree
 
 try:
@@ -73,7 +73,7 @@ class _Opened:
     arrays: tuple[_Array, ...]
 
 
-class Exchange(Unique):
+class Exchange(Freeable):
     """A halo exchange of JAX's arrays, opened once and called in each step of a compiled program."""
 
     def __init__(
@@ -140,15 +140,6 @@ class Exchange(Unique):
         """Wait for the calls that JAX has begun, then release the exchange. Collective."""
         jax.effects_barrier()
         self._exchange.free()
-
-    def __enter__(self) -> Exchange:
-        """Return it; it is freed at the end of the block."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Free it. After an exception, other ranks may not free it, so it stays open like a dropped one."""
-        if kind is None:
-            self.free()
 
     def _bind(self, arrays: Sequence[Any], reverse: bool) -> Any:
         self._exchange._open()

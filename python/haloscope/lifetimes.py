@@ -98,8 +98,25 @@ def _key() -> int:
     return int(ranks.checked(MPI.Comm.Create_keyval))
 
 
-class Opened(Unique):
-    """An exchange or a redistribution, from its opening to its end; a context manager."""
+class Freeable(Unique):
+    """An object that all ranks free together; a context manager."""
+
+    def free(self) -> None:
+        """Release it. Collective."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        """Return it; it is freed at the end of the block."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Free it. After an exception, other ranks may not free it, so it stays open like a dropped one."""
+        if kind is None:
+            self.free()
+
+
+class Opened(Freeable):
+    """An exchange or a redistribution, from its opening to its end."""
 
     _kind = "exchange"  # in the names of C's functions, hs_exchange_free
 
@@ -128,15 +145,6 @@ class Opened(Unique):
             self._handle = None
             self._forget()
             is_closed(self)
-
-    def __enter__(self) -> Self:
-        """Return it; it is freed at the end of the block."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Free it. After an exception, other ranks may not free it, so it stays open like a dropped one."""
-        if kind is None:
-            self.free()
 
     def _open(self) -> Any:
         if self._handle is None:
