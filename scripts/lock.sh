@@ -12,8 +12,7 @@ lock() { # lock NAME UV-OPTION...: locks the requirements on standard input
     -o "scripts/locked/$name.txt" - >/dev/null
 }
 
-# The tools of a build, and the packages that only tests of compiled Python need, which are large. Their versions fit each
-# other.
+# The tools of a build, and JAX and Numba, which are large and for tests and the site alone. Their versions fit each other.
 packages() { # packages NAME...: the requirements of extras; build: of the build and of the package
   python3 - "$@" <<'END'
 import sys

@@ -16,6 +16,17 @@ install() { # install NAME: install the wheels that scripts/locked/NAME.txt list
     -r "scripts/locked/$1.txt"
 }
 
+install_once() { # install_once NAME TEXT: the same, with a text, where the list has changed since the last time
+  local stamp
+  stamp=.venv/.$1-$(sha256sum "scripts/locked/$1.txt" | cut -c1-16)
+  if [[ ! -e $stamp ]]; then
+    say "installing $2"
+    install "$1"
+    rm -f ".venv/.$1"-*
+    touch "$stamp"
+  fi
+}
+
 # -- 1. system packages -------------------------------------------------------------------------------------------
 missing=()
 need() { # need PACKAGE TEST...: remember PACKAGE when TEST fails
@@ -76,12 +87,8 @@ if [[ ! -e $stamp ]]; then
 fi
 
 # -- 3. JAX and Numba for `test`, `long` and `site`: a build needs neither, and they are large -----------------------
-stamp=.venv/.compiled-$(sha256sum scripts/locked/compiled.txt | cut -c1-16)
-if [[ ${1:-} =~ ^(test|long|site)$ && ! -e $stamp ]]; then
-  say "installing JAX and Numba"
-  install compiled
-  rm -f .venv/.compiled-*
-  touch "$stamp"
+if [[ ${1:-} =~ ^(test|long|site)$ ]]; then
+  install_once compiled "JAX and Numba"
 fi
 
 # -- 4. MPI: the mpicxx on PATH, else MPICH from PyPI --------------------------------------------------------------
@@ -109,10 +116,6 @@ if PATH="$PATH:.venv/bin" command -v nvcc >/dev/null && ! PATH="$PATH:.venv/bin"
 fi
 
 # -- 7. generator of the site for `site` ------------------------------------------------------------------------------
-stamp=.venv/.site-$(sha256sum scripts/locked/site.txt | cut -c1-16)
-if [[ ${1:-} == site && ! -e $stamp ]]; then
-  say "installing the generator of the site"
-  install site
-  rm -f .venv/.site-*
-  touch "$stamp"
+if [[ ${1:-} == site ]]; then
+  install_once site "the generator of the site"
 fi

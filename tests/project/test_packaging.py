@@ -262,7 +262,7 @@ def test_all_that_set_up_fetches_from_pypi_is_a_wheel_with_a_version_and_hashes(
             assert {"--require-hashes", "--only-binary"} <= set(line.split()) or "--no-build-isolation -e ." in re.sub(
                 " +", " ", line
             )
-        for name in re.findall(r"(?:install|fetch_wheel) ([a-z]+\d?)$", text, re.MULTILINE):
+        for name in re.findall(r"(?:install|install_once|fetch_wheel) ([a-z]+\d?)(?:$| \")", text, re.MULTILINE):
             assert locked(name)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = PROJECT["optional-dependencies"]
