@@ -167,8 +167,8 @@ class Exchange : public Owner<hs_exchange, hs_exchange_free> {
 
   Exchange(Exchange&&) noexcept = default;
   Exchange& operator=(Exchange&& other) noexcept {
-    std::swap(handle_, other.handle_);
     std::swap(count_, other.count_);
+    Owner::operator=(std::move(other));
     return *this;
   }
 
