@@ -18,7 +18,7 @@ from long_run import LONG
 BUILD = Path(os.environ["HALOSCOPE_BUILD"])
 PROGRAMS = ("test_core", "test_device", "test_kernels", "test_mpi", "test_threads")
 RANK_COUNTS = {"test_mpi": (1, 2, 3, 4, 6, 7, 8, 9)}  # the others run without mpiexec
-RARE_RANKS = (4, 6, 7)  # of all suites in `make check-long` only, but where a suite asks for them
+RARE_RANKS = (4, 6, 7)  # in `make check-long` only, unless MOST_RANKS allows them
 # With many more ranks than cores a spinning MPI takes seconds for what takes milliseconds otherwise; the suites of
 # single transports run on so many in `make check-long` only.
 FEW_RANKS = 3

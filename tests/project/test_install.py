@@ -20,6 +20,7 @@ from programs import ended, run
 
 HEAT = ROOT / "examples" / "heat"
 needs_fortran = pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+CODES = ["phases", "pencils", "nodes", "transposes", "waves"]  # with the structure of real codes
 PLANNED = f"6 messages, {8 * 2 * (32 * 32 + 34 * 32 + 34 * 34)} bytes"  # blocks of 32 cubed, a halo of one layer
 
 
@@ -69,7 +70,7 @@ def test_another_project_exchanges_halos_in_every_language(consumer, program, ra
 
 @pytest.mark.parametrize("ranks", or_long([1, 2], [4, 6]))
 @pytest.mark.parametrize("language", ["c", "cxx", "f", "python"])
-@pytest.mark.parametrize("code", ["phases", "pencils", "nodes", "transposes", "waves"])
+@pytest.mark.parametrize("code", CODES)
 def test_a_code_of_many_exchanges_has_the_same_bits_in_every_language(consumer, code, language, ranks):
     """phases: seven exchanges a step of other fields of 15, and of other depths, by one exchange; pencils: sides and
     dimensions by call, with ghost rows that the code has computed; nodes: sums and shares without ghost layers;
@@ -94,7 +95,7 @@ MENTIONS = {
 
 
 @pytest.mark.parametrize("language", MENTIONS)
-@pytest.mark.parametrize("code", ["phases", "pencils", "nodes", "transposes", "waves"])
+@pytest.mark.parametrize("code", CODES)
 def test_a_code_needs_at_most_35_lines_of_the_library(code, language):
     folder = RANK_PROGRAMS if language == "py" else CONSUMER
     lines = (folder / f"{code}.{language}").read_text().splitlines()
