@@ -54,7 +54,7 @@ def test_a_release_has_its_entries_its_number_and_a_tag_with_its_notes(clone):
     assert '"haloscope==7.1.0"' in (clone / "studies" / "pyproject.toml").read_text()
     assert git(clone, "status", "--porcelain") == ""
     assert "### Fixed\n- A fault is gone." in git(clone, "tag", "-l", "v7.1.0", "--format=%(contents)")
-    # The packages of this version, and what a test of the recipe compares.
+    # The recipe and the build have the same version.
     recipe = next((clone / "packaging" / "spack").rglob("package.py")).read_text()
     assert 'version("7.1.0", tag="v7.1.0")' in recipe and "VERSION 7.1.0 " in (clone / "CMakeLists.txt").read_text()
 

@@ -13,7 +13,7 @@ class Ends:
 
     def __init__(self, launcher: int):
         """launcher: the process whose end a wait reports too, without a place in the order."""
-        self.order: list[set[int]] = []  # the processes found ended, by wait; those of one wait have no order
+        self.order: list[set[int]] = []  # processes that had ended, by wait; the order within a wait is unknown
         self._poll = select.poll()
         self._descriptors: dict[int, int] = {}  # of each watched process
         self._launcher = launcher
