@@ -3,7 +3,8 @@
 #   make test         all tests (also what continuous integration runs)
 #   make bench        the performance figures; FIGURE=name for one
 #   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; resumes killed runs,
-#                     with KEEP=1 also from the committed record, which counts the tests of each commit
+#                     with KEEP=1 also from the committed record, which counts the tests of each commit; SINCE=commit
+#                     runs those of earlier commits again
 #   make docs         studies/coverage.md and the measured parts of README.md and docs/
 #   make site         the pages and the reference of all languages as a searchable site, build/site/index.html
 #   make release      the changelog, commit, tag and notes of a release: VERSION=X.Y.Z
@@ -50,7 +51,7 @@ bench: build
 check-long: build
 	scripts/setup.sh long
 	$(VENV)/cmake -DHALOSCOPE_MPI_ABI=ON $(BUILD) >&2 && $(VENV)/cmake --build $(BUILD) -- --quiet >&2
-	$(VENV)/python scripts/check_long.py $(if $(KEEP),--keep)
+	$(VENV)/python scripts/check_long.py $(if $(SINCE),--since $(SINCE),$(if $(KEEP),--keep))
 
 build: configure
 	@$(VENV)/cmake --build $(BUILD) -- --quiet >&2

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Run all tests, slow ones included; continue interrupted runs; store the record.
 
-usage: .venv/bin/python scripts/check_long.py [--keep] [WORDS FOR PYTEST...]
+usage: .venv/bin/python scripts/check_long.py [--keep | --since COMMIT] [WORDS FOR PYTEST...]
 
 Each test's outcome is written to build/check-long.jsonl immediately. The next run on the same sources leaves out tests
 that passed or were skipped; on other sources it starts again. With --keep it continues there as well, also from the
-record of another machine, and the record counts the tests of each commit. At the end, and after Ctrl-C, a run of all
-tests writes results/check-long.txt (commit, date, machine, counts, failures, skipped tests with reasons, tests that
-have not run yet) and results/check-long.xml (JUnit, for studies/coverage.py and --keep). The exit code is pytest's.
+record of another machine, and the record counts the tests of each commit. With --since it does so too, but runs tests
+again whose outcome is of an earlier commit than this one; the record keeps that outcome until then. So a run of hours
+may be spread over days and machines. At the end, and after Ctrl-C, a run of all tests writes results/check-long.txt
+(commit, date, machine, counts, failures, skipped tests with reasons, tests that have not run yet) and
+results/check-long.xml (JUnit, for studies/coverage.py and --keep). The exit code is pytest's.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -49,6 +52,11 @@ def state() -> str:
     return f"{commit}+{hashlib.sha256(changed.encode()).hexdigest()[:8]}" if changed else commit
 
 
+def commits_since(commit: str) -> set[str]:
+    """Return the short names of a commit and of those after it."""
+    return set(git("rev-list", "--abbrev-commit", "--abbrev=12", "HEAD", f"^{commit}^@").split())
+
+
 class Collection:
     """A pytest plugin that records the names of all tests, in order, and the words of the command that named them."""
 
@@ -67,10 +75,12 @@ class Journal:
     """A pytest plugin that records outcomes; tests run in other processes.
 
     outcomes: by test id, the recorded facts. wanted: ids of all tests, in order. interrupted: Ctrl-C was pressed.
+    commits: those whose outcomes count; None: all.
     """
 
-    def __init__(self, of: str, keep: bool, wanted: list[str]) -> None:
+    def __init__(self, of: str, keep: bool, wanted: list[str], commits: set[str] | None = None) -> None:
         self.state = of
+        self.commits = commits
         self.interrupted = False
         self.wanted = wanted
         self.begun: dict[str, dict] = {}
@@ -88,8 +98,11 @@ class Journal:
 
     def left(self) -> list[str]:
         """Return the ids of the tests that are not over."""
-        over = {name for name, one in self.outcomes.items() if one["outcome"] in OVER}
+        over = {name for name, one in self.outcomes.items() if one["outcome"] in OVER and self._counts(one["state"])}
         return [name for name in self.wanted if name not in over]
+
+    def _counts(self, of: str) -> bool:
+        return self.commits is None or of.partition("+")[0] in self.commits
 
     def interrupt(self, *_) -> None:
         """End the run: the handler of Ctrl-C."""
@@ -209,13 +222,15 @@ def record(journal: Journal) -> str:
 
 def main(words: list[str]) -> int:
     """Run the tests and write the record."""
-    keep = words[:1] == ["--keep"]
-    words = words[keep:]
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--since", type=commits_since, metavar="COMMIT")
+    options, words = parser.parse_known_args(words)
     tests = Collection()
     code = pytest.main(["-qq", "--collect-only", *(words or TESTS)], plugins=[tests])
     if code != pytest.ExitCode.OK or "--collect-only" in words:
         return int(code)
-    journal = Journal(state(), keep, tests.names)
+    journal = Journal(state(), options.keep or options.since is not None, tests.names, options.since)
     code = run(journal, [word for word in words if word not in tests.arguments])
     if not words:
         RECORD.write_text(record(journal))

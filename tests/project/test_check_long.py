@@ -39,6 +39,7 @@ def check_long(tmp_path):
         "check_long.JOURNAL, check_long.RECORD = folder / 'journal', folder / 'record.txt'",
         "check_long.TESTS = (str(folder / 'test_them.py'),)",
         "check_long.state = lambda: 'later' if (folder / 'changed').exists() else 'abc'",
+        "check_long.commits_since = lambda commit: {'abc': {'abc', 'later'}, 'later': {'later'}}[commit]",
         "sys.exit(check_long.main(sys.argv[1:]))",
     ]
 
@@ -115,6 +116,39 @@ def test_a_run_that_keeps_goes_on_from_the_record_of_another_machine(check_long)
     assert "commit later, " in text and "3 passed, 0 failed, 1 skipped, 0 not run" in text
     assert "of them at commit abc: 1" in text  # the skipped one ran again
     assert "skipped 1, first test_them.py::test_is_skipped: no card" in text
+
+
+@pytest.mark.parametrize(("since", "runs"), [("abc", 1), ("later", 2)])
+def test_a_run_since_a_commit_runs_earlier_outcomes_again(check_long, since, runs):
+    run, folder = check_long
+    (folder / "mended").touch()
+    assert run() == 0
+    (folder / "changed").touch()
+    (folder / "journal").unlink()
+    assert run("--since", since) == 0
+    assert (folder / "ran").read_text() == "passes " * runs
+    # The skipped test runs again in any case.
+    assert ("of them at commit abc: 3" in (folder / "record.txt").read_text()) == (runs == 1)
+
+
+def test_an_interrupted_run_since_a_commit_keeps_earlier_outcomes(check_long):
+    run, folder = check_long
+    (folder / "mended").touch()
+    assert run() == 0
+    (folder / "changed").touch()
+    (folder / "mended").unlink()
+    (folder / "test_them.py").write_text(TESTS.replace("signal.SIGKILL", "signal.SIGINT"))
+    assert run("--since", "later") == pytest.ExitCode.INTERRUPTED
+    text = (folder / "record.txt").read_text()
+    assert "2 passed, 1 failed, 1 skipped, 0 not run" in text
+    assert "of them at commit abc: 1" in text  # the one that was interrupted
+
+
+def test_the_commits_since_one_are_its_descendants_with_itself():
+    command = [sys.executable, "-c", "import check_long; print(*check_long.commits_since('HEAD'))"]
+    found = subprocess.run(command, cwd=SCRIPTS, check=True, capture_output=True, text=True).stdout.split()
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert [head[:12]] == found
 
 
 def test_a_run_of_some_tests_writes_no_record_of_all(check_long):
