@@ -125,14 +125,14 @@ def diagnose(
     board: list[Slot],
     log: list[str],
     returncode: int,
-    dead: Slot | None = None,
+    dead: Sequence[Slot] = (),
     ended: Sequence[Collection[int]] = (),
 ) -> Fault | None:
     """Return the rank that failed, died or got stuck; None if all ended in an orderly way (and reported the reason).
 
-    board: the last state of the slots; log: the output of mpiexec and the ranks; returncode: mpiexec's; dead: a rank
-    whose process had disappeared while the others continued; ended: the processes in the order in which they were seen
-    to end, those without an order between them together.
+    board: the last state of the slots; log: the output of mpiexec and the ranks; returncode: mpiexec's; dead: the
+    ranks whose processes had disappeared while mpiexec continued; ended: the processes in the order in which they were
+    seen to end, those without an order between them together.
     """
     text = "\n".join(log)
     stall = _STALL.search(text)
@@ -142,12 +142,14 @@ def diagnose(
     spoken = _SPOKEN.search(text)
     if spoken and int(spoken[1]) < len(board):
         return _fault(board, board[int(spoken[1])], "was", spoken[2])
-    if dead:
-        return _fault(board, dead, "died or was killed")
-    killed, number = _killed(board, text)
-    orderly = killed is None and returncode in (0, 1, 2, 3)
+    # Where mpiexec had to be ended, the signal that hydra reports is the union of all ranks' signals, by bits.
+    killed, number = (None, 0) if dead else _killed(board, text)
+    orderly = killed is None and not dead and returncode in (0, 1, 2, 3)
     if (first := _first_ended(board, ended)) and not orderly:
         return _fault(board, first, _ended_by(number) if killed == first else "died or was killed", certain=True)
+    if dead:
+        at_the_end = _first_dead(board, dead[0])
+        return _fault(board, at_the_end if at_the_end in dead else dead[0], "died or was killed")
     if killed is not None:
         return _fault(board, killed, _ended_by(number))
     return None if orderly else _unnamed(board, log, returncode)
@@ -227,11 +229,11 @@ def _last_words(log: list[str]) -> str:
     return " / ".join(words[-3:]) or "none"
 
 
-def dead_rank(board: list[Slot], program: str) -> Slot | None:
-    """Return a rank that has begun, has not finished and whose process is gone; None without one."""
+def dead_ranks(board: list[Slot], program: str) -> list[Slot]:
+    """Return the ranks that have begun, have not finished and whose processes are gone."""
     begun = [slot for slot in board if slot.pid > 0 and slot.phase != "done"]
     alive = {process.pid for process in still_running(begun, program)}
-    return next((slot for slot in begun if slot.pid not in alive), None)
+    return [slot for slot in begun if slot.pid not in alive]
 
 
 def still_running(board: list[Slot], program: str) -> list[psutil.Process]:

@@ -299,7 +299,7 @@ class _Watched:
     def __init__(self, command: list[str], board: Path):
         self.board_path = board
         self.log: list[str] = []
-        self.dead: faults.Slot | None = None  # a rank found dead while mpiexec was still running
+        self.dead: list[faults.Slot] = []  # ranks found dead while mpiexec was still running
         self.timed_out = False
         self.process = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         self.ends = Ends(self.process.pid)
@@ -325,12 +325,8 @@ class _Watched:
 
     def _a_rank_died(self) -> bool:
         """End mpiexec if a rank's process is gone and mpiexec continues: the others would wait for it indefinitely."""
-        board = faults.read_board(self.board_path)
-        program = build.rank_program().name
-        new = [slot for slot in board if slot.pid not in self.ends]
-        self.ends.watch(process.pid for process in faults.still_running(new, program))
-        dead = faults.dead_rank(board, program)
-        if dead is None:
+        dead = self._watch_ranks()
+        if not dead:
             return False
         try:
             self.process.wait(timeout=ORDERLY_END_S)  # the ranks may all be on their way out
@@ -338,6 +334,14 @@ class _Watched:
             self.dead = dead
             self.end()
         return True
+
+    def _watch_ranks(self) -> list[faults.Slot]:
+        """Watch the ranks that have begun. Returns those that are dead."""
+        board = faults.read_board(self.board_path)
+        dead = faults.dead_ranks(board, build.rank_program().name)
+        ended = {slot.pid for slot in dead}
+        self.ends.watch((s.pid for s in board if s.pid > 0 and s.phase != "done" and s.pid not in ended), ended)
+        return dead
 
     def end(self) -> None:
         """End mpiexec and every rank: first by SIGINT and SIGTERM, then by force."""
@@ -352,6 +356,7 @@ class _Watched:
 
     def finish(self) -> int:
         """Collect the last output and make sure that nothing is left running. Returns mpiexec's exit code."""
+        self._watch_ranks()
         self.ends.close()
         self.end()
         self._reader.join(timeout=GRACE_S)

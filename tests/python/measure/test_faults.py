@@ -425,13 +425,43 @@ def test_ends_of_processes_are_kept_in_their_order():
     ends.watch([slow.pid, quick.pid, slow.pid, 2**22 + 1])  # the last one can be no process
     assert quick.pid in ends and 2**22 + 1 not in ends
     ends.wait(0)
-    assert ends.order == []
+    assert ends.order == [set()]
     for process in (quick, slow, launcher):
         process.kill()
         process.wait()
         ends.wait(10)
     ends.close()
-    assert ends.order == [{quick.pid}, {slow.pid}]
+    assert [ended for ended in ends.order if ended] == [{quick.pid}, {slow.pid}]
+
+
+def test_a_process_that_ended_before_it_was_watched_does_not_make_a_later_one_the_first():
+    launcher, late, later = (subprocess.Popen(["sleep", "60"]) for _ in range(3))
+    early, other, last = 2**22 + 1, 2**22 + 2, 2**22 + 3  # these can be no processes: they have ended
+    ends = Ends(launcher.pid)
+    ends.wait(0)
+    ends.watch([late.pid, later.pid], ended=[early])
+    late.kill()
+    late.wait()
+    ends.wait(10)
+    ends.watch([], ended=[early, late.pid, other])  # it may have ended before or after the one that the wait saw
+    later.kill()
+    later.wait()
+    ends.watch([], ended=[last, later.pid])
+    ends.close()
+    launcher.kill()
+    launcher.wait()
+    assert [ended for ended in ends.order if ended] == [{early}, {late.pid, other, last}, {later.pid}]
+
+
+def test_of_several_ranks_found_dead_the_first_to_end_is_named(tmp_path):
+    slots = board(tmp_path / "b", (11, 5, 7, 0, 1), (12, 4, 7, 0, -1), (13, 4, 7, 0, -1))
+    assert faults.diagnose(slots, [], 9, dead=slots[:2]).rank == 1  # rank 0 was alive while it waited for rank 1
+    assert faults.diagnose(slots, [], 9, dead=slots[:1]).rank == 0  # the awaited rank is alive
+    assert faults.diagnose(slots, [], 9, dead=slots[:2], ended=[{11}, {12}]).rank == 0
+    assert faults.diagnose(slots, [], 0, dead=slots[:2], ended=[set(), {12}, {11}]).rank == 1
+    # Hydra has joined the bits of SIGKILL and of the SIGINT that ended the others.
+    log = ["=   PID 12 RUNNING AT host", "EXIT STRING: Segmentation fault (signal 11)"]
+    assert "rank 1 (process 12) died or was killed" in faults.diagnose(slots, log, 11, slots[1:2], [{12}, {11}]).reason
 
 
 def test_an_orderly_end_is_no_fault(tmp_path):
