@@ -148,8 +148,11 @@ void check_wide(const Layout& layout, const ExchangeSpec& spec) {
           message.out ? std::tuple{rank, message.peer, message.tag} : std::tuple{message.peer, rank, message.tag};
       (message.out ? sent : received)[ends] = numbers_in(layout, rank, message);
       for (const Region& region : message.regions) {
-        if (message.out) EXPECT_TRUE(plan.owned(region.quantity).contains(region.box));
-        if (!message.out) each_point(region.box, [&](const Index& p) { ++arrivals[{region.quantity, p}]; });
+        if (message.out) {
+          EXPECT_TRUE(plan.owned(region.quantity).contains(region.box));
+        } else {
+          each_point(region.box, [&](const Index& p) { ++arrivals[{region.quantity, p}]; });
+        }
       }
     }
     for (const Copy& copy : plan.copies)

@@ -90,9 +90,9 @@ Layout slabs_of(const Layout& layout) {
 /// Returns the type of a quantity's numbers in a file.
 std::string type_of(const Quantity& quantity) {
   const int bytes = quantity.number_bytes > 0 ? quantity.number_bytes : quantity.element_bytes;
-  if (quantity.number_bytes < 0) return "|V" + std::to_string(bytes);
-  return (bytes > 1 ? "<" : "|") + std::string(quantity.type == ScalarType::integer ? "i" : "f") +
-         std::to_string(bytes);
+  const char order = bytes > 1 ? '<' : '|', kind = quantity.type == ScalarType::integer ? 'i' : 'f';
+  std::string type = quantity.number_bytes < 0 ? "|V" : std::string{order, kind};
+  return type += std::to_string(bytes);
 }
 
 /// The planes that this rank reads or writes, and their place in the file.
