@@ -23,11 +23,13 @@ class FieldMemory {
     int slots = 1;  ///< buffers, >= 1
     MemoryKind memory = MemoryKind::own;
     bool all_shared = false;  ///< in shared memory: other ranks access every point, not only the layers at neighbours
+    int block = 0;            ///< block of the rank, where it has several
   };
   /// Local; in shared memory collective over `comm`, as is the destructor.
   /// @param nodes  node of each rank, to emulate nodes on one machine; empty: the real machines.
-  /// @throws UsageError for a negative halo or slots < 1; Error with the bytes needed and available where (shared)
-  ///         memory is exhausted, in shared memory on all ranks.
+  /// @throws UsageError for a negative halo, slots < 1, a block that the rank lacks, shared memory on a grid of several
+  ///         blocks a rank; Error with the bytes needed and available where (shared) memory is exhausted, in shared
+  ///         memory on all ranks.
   FieldMemory(MPI_Comm comm, const Layout& layout, int rank, const std::vector<int>& nodes, const Options& options);
   ~FieldMemory();
   FieldMemory(FieldMemory&&) noexcept;
@@ -45,7 +47,7 @@ struct FieldRef {
   Quantity quantity;
   Widths low{}, high{};         ///< ghost layers in memory, which an exchange fills by default
   std::vector<SlotView> slots;  ///< one view per slot
-  Index cells{};                ///< cells that the rank owns of the field's grid, which is checked; 0: unknown
+  Index cells{};                ///< cells of the block of the field's grid, which is checked; 0: unknown
 };
 
 // Sums over the points of a grid, each of which counts once: of nodes and faces that several ranks hold, the owner's

@@ -102,22 +102,41 @@ class Grid {
   /// @throws UsageError on all ranks, as Layout of boxes does.
   static Grid of_boxes(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic,
                        Box own, bool holes = false, const std::vector<int>& nodes = {}) {
-    for (std::size_t d = D; d < 3; ++d) {
-      own.lo[d] = 0;
-      own.hi[d] = 1;
-    }
-    return Grid(comm, Layout(spec_of(cells, periodic), boxes_of_all(comm, own), holes), nodes);
+    return Grid(comm, Layout(spec_of(cells, periodic), boxes_of_all(comm, whole(own)), holes), nodes);
+  }
+  /// Returns a grid in which each rank may own several blocks: tiles, over-decomposition, blocks that a balancer has
+  /// dealt out. An exchange takes the fields of a rank's first block, then the same ones of the next; messages carry
+  /// all of what one rank sends to another in a direction, and blocks of one rank copy from each other.
+  /// Sums, files, redistributions, steppers, fields in shared memory or of devices need one block a rank.
+  /// Collective over `comm`; 48 bytes a block to all ranks.
+  /// @param own  the blocks of this rank, in global coordinates, without halos; none: an empty list. Ranks may have
+  ///             different numbers of blocks.
+  /// @throws UsageError on all ranks, as Layout::of_blocks() does.
+  static Grid of_blocks(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells,
+                        const PerDimension<bool, D>& periodic, std::vector<Box> own, bool holes = false,
+                        const std::vector<int>& nodes = {}) {
+    for (Box& box : own) box = whole(box);
+    return Grid(comm, Layout::of_blocks(spec_of(cells, periodic), blocks_of_all(comm, own), holes), nodes);
   }
   MPI_Comm comm() const { return comm_; }
   const Layout& layout() const { return layout_; }
   int rank() const { return rank_; }
   const std::vector<int>& nodes() const { return nodes_; }
+  /// Returns the number of blocks of this rank, see of_blocks().
+  int blocks() const { return layout_.blocks_of(rank_); }
+  // Calls without a block throw UsageError where ranks have several.
+
   /// Returns the number of owned cells per dimension; local coordinates run from 0.
   Index cells() const { return layout_.local_cells(rank_); }
+  Index cells(int block) const { return layout_.by_block().local_cells(number_of(block)); }
   /// Returns the owned cells in global coordinates.
   Box owned() const { return layout_.owned(rank_); }
+  Box owned(int block) const { return layout_.by_block().owned(number_of(block)); }
   /// Returns true if an exchange fills halos on this side (0 low, 1 high) of dimension d.
   bool has_neighbour(int d, int side) const { return layout_.has_neighbour(rank_, d, side); }
+  bool has_neighbour(int d, int side, int block) const {
+    return layout_.by_block().has_neighbour(number_of(block), d, side);
+  }
 
  private:
   Grid(MPI_Comm comm, Layout layout, const std::vector<int>& nodes)
@@ -138,6 +157,20 @@ class Grid {
     const Layout layout(spec, haloscope::process_grid(options.process_grid, active, spec), whole(options.rank_order));
     if (!options.reorder) return layout.with_idle_ranks(size);
     return reordered(layout, first_ranks(sites_of(comm, options.nodes), active, size)).with_idle_ranks(size);
+  }
+  /// Returns the number of a block of this rank in Layout::by_block().
+  int number_of(int block) const {
+    if (block < 0 || block >= blocks())
+      throw UsageError("block " + std::to_string(block) + " does not exist; this rank has " + std::to_string(blocks()));
+    return layout_.first_block(rank_) + block;
+  }
+  /// Returns a box with one cell in dimensions that the grid lacks.
+  static Box whole(Box box) {
+    for (std::size_t d = D; d < 3; ++d) {
+      box.lo[d] = 0;
+      box.hi[d] = 1;
+    }
+    return box;
   }
   /// Returns a value for each of the three dimensions.
   static std::array<int, 3> whole(const PerDimension<int, D>& some) {
@@ -161,7 +194,14 @@ struct FieldOptions {
   /// In shared memory: other ranks access every point, as redistributions by strategy `shared` do, not only the layers
   /// at neighbours. Costs huge pages, which shared memory lacks.
   bool all_shared = false;
+  int block = 0;  ///< block of this rank, on a grid of several blocks a rank
 };
+
+/// Returns the cells of a block of this rank; without blocks, none.
+template <int D>
+Index cells_of(const Grid<D>& grid, int block) {
+  return grid.blocks() > 0 ? grid.cells(block) : Index{};
+}
 
 /// A field on a grid: memory for all owned points and halos of every slot, laid out for fast sweeps.
 template <class T, int D>
@@ -171,13 +211,13 @@ class Field {
  public:
   /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the destructor, except during
   /// stack unwinding: then it does not wait for other ranks, and the memory stays allocated.
-  /// @throws UsageError for negative halos or slots < 1; Error with the bytes needed and available where (shared)
-  ///         memory is exhausted, in shared memory on all ranks.
+  /// @throws UsageError for negative halos, slots < 1 or a block that the rank lacks; Error with the bytes needed and
+  ///         available where (shared) memory is exhausted, in shared memory on all ranks.
   Field(const Grid<D>& grid, const FieldOptions& options)
       : memory_(grid.comm(), grid.layout(), grid.rank(), grid.nodes(),
-                {quantity(options), options.halo, options.slots, options.memory, options.all_shared}) {
+                {quantity(options), options.halo, options.slots, options.memory, options.all_shared, options.block}) {
     ref_.quantity = quantity(options);
-    ref_.cells = grid.cells();
+    ref_.cells = cells_of(grid, options.block);
     for (std::size_t d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;
   }
   FieldView<T, D> operator[](int slot) const {
@@ -205,6 +245,7 @@ struct ViewOptions {
   PerDimension<int, D> low{}, high{};  ///< ghost layers that the arrays have room for, by dimension
   std::string name = "view";           ///< for error texts
   Centring centring = Centring::cell;
+  int block = 0;  ///< block of this rank, on a grid of several blocks a rank
 };
 
 /// Returns a user's arrays as a field, one pointer per slot: the axes in any order, members of structs, with any
@@ -215,7 +256,7 @@ template <class T, int D>
 FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, const ViewOptions<D>& options) {
   static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
   FieldRef ref;
-  ref.cells = grid.cells();
+  ref.cells = cells_of(grid, options.block);
   ref.quantity = quantity_of<T>(options.name, options.centring);
   SlotView slot{nullptr, {}, static_cast<std::int64_t>(sizeof(T))};
   for (std::size_t d = 0; d < D; ++d) {
@@ -281,19 +322,30 @@ void read_field(const Grid<D>& grid, const FieldRef& u, const std::string& path,
   read_field(grid.comm(), grid.layout(), u, path, slot);
 }
 
-/// Returns the owned cells at least `width` away from every exchanged halo.
+/// Returns the owned cells at least `width` away from every exchanged halo. @param block  of this rank.
 template <int D>
-Box interior(const Grid<D>& grid, int width) {
-  Box box{{0, 0, 0}, grid.cells()};
+Box interior(const Grid<D>& grid, int width, int block) {
+  if (grid.blocks() == 0) return {};
+  Box box{{0, 0, 0}, grid.cells(block)};
   for (int dimension = 0; dimension < D; ++dimension) {
     const auto d = static_cast<std::size_t>(dimension);
-    if (grid.has_neighbour(dimension, 0)) box.lo[d] += width;
-    if (grid.has_neighbour(dimension, 1)) box.hi[d] = std::max(box.lo[d], box.hi[d] - width);
+    if (grid.has_neighbour(dimension, 0, block)) box.lo[d] += width;
+    if (grid.has_neighbour(dimension, 1, block)) box.hi[d] = std::max(box.lo[d], box.hi[d] - width);
   }
   return box;
 }
 
 /// Returns the owned cells outside interior(grid, width), as disjoint boxes.
+template <int D>
+std::vector<Box> boundary(const Grid<D>& grid, int width, int block) {
+  return subtract(Box{{0, 0, 0}, cells_of(grid, block)}, interior(grid, width, block));
+}
+
+/// The same on a grid of one block a rank. @throws UsageError on one of several.
+template <int D>
+Box interior(const Grid<D>& grid, int width) {
+  return grid.cells() == Index{} ? Box{} : interior(grid, width, 0);
+}
 template <int D>
 std::vector<Box> boundary(const Grid<D>& grid, int width) {
   return subtract(Box{{0, 0, 0}, grid.cells()}, interior(grid, width));

@@ -46,7 +46,8 @@ int active_ranks(int requested, int ranks, const std::string& rule, const GridSp
 using RankOrder = std::array<int, 3>;
 
 /// A grid split over a process grid: each position holds the block of one rank, or a hole (land, for example). Some
-/// ranks may own no cells: they take part in collective calls, and move nothing.
+/// ranks may own no cells: they take part in collective calls, and move nothing. Ranks may also own several blocks
+/// each, see of_blocks().
 class Layout {
  public:
   /// Makes blocks as even as possible, without holes. Remainder rule: with r = cells mod ranks in a dimension, the
@@ -62,6 +63,11 @@ class Layout {
   /// @throws UsageError naming the cell that belongs to two ranks, to none, or is outside the grid; the plane that cuts
   ///         a block; where no rank owns cells. Cost: O(ranks log ranks), local.
   Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes = false);
+  /// Returns a layout in which rank r owns the blocks `owned[r]`, in global coordinates; none: an empty list. Blocks may
+  /// be uneven but must line up, as above. Where a rank has several, the calls below that name a rank and a place
+  /// throw UsageError: by_block() has the places.
+  /// @throws UsageError as above, and for an empty block among several. Cost: O(blocks log blocks), local.
+  static Layout of_blocks(const GridSpec& grid, const std::vector<std::vector<Box>>& owned, bool holes = false);
   /// Returns the same blocks, with rank r owning the block of rank `from[r]` here.
   /// @throws UsageError unless `from` names each rank once. Cost: O(ranks log ranks), local.
   Layout renumbered(const std::vector<int>& from) const;
@@ -74,9 +80,25 @@ class Layout {
   int dims() const { return grid_.dims; }
   /// Returns the number of ranks, those without cells included.
   int size() const { return size_; }
-  /// Returns the number of ranks that own cells.
+  /// Returns the number of blocks of all ranks.
   int blocks() const { return blocks_; }
-  bool owns_cells(int rank) const { return place_of_.empty() ? rank < blocks_ : place_of_[index(rank)] >= 0; }
+  /// Returns true if some rank has several blocks.
+  bool has_several_blocks() const { return !by_block_.empty(); }
+  /// Returns the number of blocks of a rank.
+  int blocks_of(int rank) const {
+    return has_several_blocks() ? first_block_[index(rank) + 1] - first_block_[index(rank)] : owns_cells(rank);
+  }
+  /// Returns the layout in which each block is the only one of a rank: blocks are numbered rank by rank, and this is
+  /// the number of the rank. Without several blocks: this layout.
+  const Layout& by_block() const { return has_several_blocks() ? by_block_.front() : *this; }
+  /// Returns the number of the first block of a rank in by_block(). A rank without cells: of the next rank.
+  int first_block(int rank) const { return has_several_blocks() ? first_block_[index(rank)] : rank; }
+  /// Returns the rank that owns a block of by_block().
+  int rank_of_block(int block) const;
+  bool owns_cells(int rank) const {
+    if (has_several_blocks()) return blocks_of(rank) > 0;
+    return place_of_.empty() ? rank < blocks_ : place_of_[index(rank)] >= 0;
+  }
   bool has_holes() const { return blocks_ != places(); }
   /// Checks a rank. @throws UsageError unless `rank` is one of 0..size()-1.
   void require_rank(int rank) const;
@@ -103,13 +125,16 @@ class Layout {
   bool operator==(const Layout&) const = default;
 
  private:
+  Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes, const std::vector<int>& first_block);
+  /// @throws UsageError where ranks have several blocks.
+  void require_one_block() const;
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   std::int64_t places() const { return std::int64_t{1} * ranks_[0] * ranks_[1] * ranks_[2]; }
   std::int64_t place_at(const std::array<int, 3>& coords) const;
   std::array<int, 3> coords_of(std::int64_t place) const;
   std::array<int, 3> coords_at(const Index& cell) const;
   Box box_at(const std::array<int, 3>& coords) const;
-  void settle(const std::vector<Box>& owned);
+  void settle(const std::vector<Box>& owned, const std::vector<int>& first_block);
   void find_smallest();
 
   GridSpec grid_;
@@ -121,6 +146,9 @@ class Layout {
   std::vector<std::int64_t> place_of_;                 // by rank; -1: no cells
   std::vector<std::pair<std::int64_t, int>> rank_of_;  // position and rank, by position
   Index smallest_{};
+  // Where ranks have several blocks:
+  std::vector<Layout> by_block_;  // one; empty: none has
+  std::vector<int> first_block_;  // of each rank, and the end
 };
 
 }  // namespace haloscope

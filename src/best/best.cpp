@@ -122,6 +122,8 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
                      "; use one of those sizes, or let strategy auto find the transport");
   if (layout.has_holes())
     throw UsageError("best() supports only grids without holes; let strategy direct/auto find the transport");
+  if (layout.has_several_blocks())
+    throw UsageError("best() supports only grids of one block a rank; let strategy auto find the transport");
   BestRequest request;
   request.grid = layout.grid();
   request.ranks = layout.size();

@@ -7,12 +7,9 @@
 
 #include "allocation_counter.hpp"
 #include "link_rig.hpp"
+#include "random_split.hpp"
 
 namespace haloscope::test {
-
-inline int pick(std::mt19937& random, int low, int high) {
-  return std::uniform_int_distribution<int>(low, high)(random);
-}
 
 /// A random way to split `ranks` over `dims` dimensions.
 inline ProcessGrid random_grid(std::mt19937& random, int ranks, int dims) {

@@ -83,6 +83,7 @@ struct ExchangeSpec {
     bool operator==(const Sides&) const = default;
   };
   std::vector<Sides> widths{};
+  int blocks = 1;  ///< in a plan: blocks of the rank, for each of which quantities and widths are repeated
   Pattern pattern = Pattern::ordered;
   bool corners = true;       ///< fill edges and corners too (box stencils, depth > 1)
   bool merge_peers = false;  ///< one message per distinct peer and round instead of one per direction
@@ -143,22 +144,35 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
+/// A block of cells that a rank owns.
+struct PlanBlock {
+  Index cells{1, 1, 1};  ///< per dimension
+  /// [dimension][low, high]: an exchange fills halos on that side. Own-neighbours count.
+  std::array<std::array<bool, 2>, 3> has_neighbour{};
+};
+
 /// The messages and copies of one rank in one exchange.
-struct Plan {
+struct Plan : PlanBlock {
   int rank = 0;
   int dims = 3;
   int rounds = 1;
-  Index cells{1, 1, 1};         ///< owned cells per dimension
-  Index target_cells{1, 1, 1};  ///< in the split that a redistribution moves points to
-  /// [dimension][low, high]: an exchange fills halos on that side. Own-neighbours count.
-  std::array<std::array<bool, 2>, 3> has_neighbour{};
+  /// The rank's blocks after the first one, which is the plan itself; the quantities of each follow the quantities of
+  /// the block before. Of a redistribution: the block in the split that points move to.
+  std::vector<PlanBlock> further_blocks;
+  int fields_of_block = 0;              ///< quantities of each block, where there are further ones
   std::array<bool, 3> own_neighbour{};  ///< the neighbour in this dimension is the rank itself
   std::array<bool, 3> split{};          ///< over several ranks in this dimension, the same for all of them
   ExchangeSpec spec;
   std::vector<Message> messages;  ///< by round; within a round receives before sends
   std::vector<Copy> copies;       ///< by round, copies of edges last
 
-  /// Returns the cells owned by this rank, in local coordinates.
+  /// Returns the block of quantity q.
+  const PlanBlock& block_of(int q) const {
+    return further_blocks.empty() || q < fields_of_block
+               ? *this
+               : further_blocks[static_cast<std::size_t>(q / fields_of_block) - 1];
+  }
+  /// Returns the cells of the first block, in local coordinates.
   Box own_cells() const { return {{0, 0, 0}, cells}; }
   /// Returns the points of quantity q owned by this rank, in local coordinates (shared planes included).
   Box owned(int q) const;

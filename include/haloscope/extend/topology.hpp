@@ -56,5 +56,7 @@ Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes = {});
 
 /// Returns the cells of each rank, by rank. Collective over `comm`.
 std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own);
+/// The same for several boxes a rank. Cost: 8 bytes from each rank to all, then 48 bytes a box.
+std::vector<std::vector<Box>> blocks_of_all(MPI_Comm comm, const std::vector<Box>& own);
 
 }  // namespace haloscope

@@ -9,36 +9,16 @@
 
 #include "each_point.hpp"
 #include "haloscope/extend/plan.hpp"
+#include "random_split.hpp"
 
 namespace haloscope {
 namespace {
 
 using namespace test;
 
-int pick(std::mt19937& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
-
 /// A split of a grid by random cuts, over ranks in random order, some without cells.
 Layout random_split(std::mt19937& random, const GridSpec& grid, int ranks) {
-  std::vector<Box> boxes{{{0, 0, 0}, grid.cells}};
-  std::array<std::vector<std::int64_t>, 3> cuts;
-  int blocks = 1;
-  for (int d = 0; d < 3; ++d) {
-    cuts[d] = {0, grid.cells[d]};
-    for (int n = pick(random, 0, 3); n > 0 && d < grid.dims; --n) {
-      const std::int64_t cut = pick(random, 1, std::max(1, static_cast<int>(grid.cells[d]) - 1));
-      const int parts = static_cast<int>(cuts[d].size()) - 1;
-      if (grid.cells[d] < 2 || std::find(cuts[d].begin(), cuts[d].end(), cut) != cuts[d].end() ||
-          blocks / parts * (parts + 1) > ranks)
-        continue;
-      blocks = blocks / parts * (parts + 1);
-      cuts[d].insert(std::upper_bound(cuts[d].begin(), cuts[d].end(), cut), cut);
-    }
-  }
-  boxes.clear();
-  for (std::size_t z = 1; z < cuts[2].size(); ++z)
-    for (std::size_t y = 1; y < cuts[1].size(); ++y)
-      for (std::size_t x = 1; x < cuts[0].size(); ++x)
-        boxes.push_back({{cuts[0][x - 1], cuts[1][y - 1], cuts[2][z - 1]}, {cuts[0][x], cuts[1][y], cuts[2][z]}});
+  std::vector<Box> boxes = random_blocks(random, grid, ranks);
   boxes.resize(static_cast<std::size_t>(ranks));
   std::shuffle(boxes.begin(), boxes.end(), random);
   return {grid, boxes};

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/same_request.hpp"
@@ -19,7 +21,14 @@ Plan plan_of(const Layout& layout, int rank, const FieldMemory::Options& options
   nothing.quantities = {options.quantity};
   nothing.pattern = Pattern::direct;  // any layout allows it
   nothing.low = nothing.high = {0, 0, 0};
-  Plan plan = make_plan(layout, rank, nothing);
+  if (options.block < 0 || options.block >= std::max(1, layout.blocks_of(rank)))
+    throw UsageError("block " + std::to_string(options.block) + " does not exist; this rank has " +
+                     std::to_string(layout.blocks_of(rank)));
+  if (layout.has_several_blocks() && options.memory == MemoryKind::shared)
+    throw UsageError("fields in shared memory need a grid of one block a rank; use memory of the rank's own");
+  Plan plan = layout.has_several_blocks() && layout.owns_cells(rank)
+                  ? make_plan(layout.by_block(), layout.first_block(rank) + options.block, nothing)
+                  : make_plan(layout, rank, nothing);
   for (int d = 0; d < layout.dims(); ++d) plan.spec.low[d] = plan.spec.high[d] = options.halo;
   return plan;
 }

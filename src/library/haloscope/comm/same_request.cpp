@@ -37,8 +37,10 @@ bool in_another_order(MPI_Comm comm, std::vector<std::string> names) {
 /// Returns the ranks of all places. Its text has the ranks next to the one at the grid's low corner.
 Aspect rank_numbers_of(const Layout& layout) {
   std::uint64_t hash = 0;
-  for (int rank = 0; rank < layout.size(); ++rank)
-    for (const int coord : layout.coords(rank)) hash = (hash ^ static_cast<std::uint64_t>(coord)) * 0x9E3779B97F4A7C15U;
+  const auto add = [&](int number) { hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9E3779B97F4A7C15U; };
+  for (int block = 0; block < layout.by_block().size(); ++block)
+    for (const int coord : layout.by_block().coords(block)) add(coord);
+  for (int rank = 0; rank < layout.size() && layout.has_several_blocks(); ++rank) add(layout.first_block(rank));
   std::string shown = "rank " + std::to_string(layout.rank_at({0, 0, 0})) + " is first";
   for (int d = 0; d < layout.dims(); ++d) {
     std::array<int, 3> next{};

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
@@ -212,6 +213,23 @@ std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own) {
   return collectively(comm, "a grid", [&] {
     meet_before(comm);
     return gather_boxes(comm, own);
+  });
+}
+
+std::vector<std::vector<Box>> blocks_of_all(MPI_Comm comm, const std::vector<Box>& own) {
+  require_communicator(comm);
+  return collectively(comm, "a grid", [&] {
+    meet_before(comm);
+    std::vector<std::int64_t> ends;  // of the boxes
+    for (const Box& box : own)
+      for (const Index& end : {box.lo, box.hi}) ends.insert(ends.end(), end.begin(), end.end());
+    std::vector<std::vector<Box>> blocks;
+    for (const std::vector<std::int64_t>& all : lists_of_all(comm, ends)) {
+      blocks.emplace_back();
+      for (std::size_t i = 0; i < all.size(); i += 6)
+        blocks.back().push_back({{all[i], all[i + 1], all[i + 2]}, {all[i + 3], all[i + 4], all[i + 5]}});
+    }
+    return blocks;
   });
 }
 

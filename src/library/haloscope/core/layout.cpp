@@ -187,35 +187,45 @@ std::string cell_text(const Index& cell, int dims) {
   return "(" + join_numbers(std::span(cell).first(static_cast<std::size_t>(dims)), ", ") + ")";
 }
 
-void check_inside(const GridSpec& grid, const Box& box, int rank) {
+/// Returns the name of a block's owner. @param first_block  of each rank, and the end; empty: rank r owns block r.
+std::string owner_text(int block, const std::vector<int>& first_block) {
+  if (first_block.empty()) return "rank " + std::to_string(block);
+  const auto next = std::upper_bound(first_block.begin(), first_block.end(), block);
+  return "block " + std::to_string(block - *(next - 1)) + " of rank " + std::to_string(next - 1 - first_block.begin());
+}
+
+void check_inside(const GridSpec& grid, const Box& box, const std::string& owner) {
   if (box.empty()) return;
   for (int d = 0; d < 3; ++d) {
     if (box.lo[d] >= 0 && box.hi[d] <= grid.cells[d]) continue;
     Index cell = box.lo;
     if (box.lo[d] >= 0) cell[d] = std::max(box.lo[d], grid.cells[d]);
-    throw UsageError("rank " + std::to_string(rank) + " owns cell " + cell_text(cell, grid.dims) +
-                     ", which is outside the grid of " + cell_text(grid.cells, grid.dims) +
-                     " cells; pass global cells, counted from 0, without halos");
+    throw UsageError(owner + " owns cell " + cell_text(cell, grid.dims) + ", which is outside the grid of " +
+                     cell_text(grid.cells, grid.dims) + " cells; pass global cells, counted from 0, without halos");
   }
 }
 
-void refuse_shared(int first, int second, const Index& cell, int dims) {
-  throw UsageError("ranks " + std::to_string(std::min(first, second)) + " and " +
-                   std::to_string(std::max(first, second)) + " both own cell " + cell_text(cell, dims) +
-                   "; give each cell to one rank, without halos");
+void refuse_shared(int first, int second, const Index& cell, int dims, const std::vector<int>& first_block) {
+  const int low = std::min(first, second), high = std::max(first, second);
+  const std::string both = first_block.empty() ? "ranks " + std::to_string(low) + " and " + std::to_string(high)
+                                               : owner_text(low, first_block) + " and " + owner_text(high, first_block);
+  throw UsageError(both + " both own cell " + cell_text(cell, dims) + "; give each cell to one rank, without halos");
 }
 
 /// Refuses a `cut` that ends a block and lies within the block of `rank` in dimension d.
-void refuse_cut(const GridSpec& grid, const std::vector<Box>& owned, int rank, int d, std::int64_t cut) {
+void refuse_cut(const GridSpec& grid, const std::vector<Box>& owned, int rank, int d, std::int64_t cut,
+                const std::vector<int>& first_block) {
   const Box& box = owned[rank];
   for (int other = 0; other < static_cast<int>(owned.size()); ++other)
     if (const Box both = intersect(box, owned[other]); other != rank && !both.empty())
-      refuse_shared(rank, other, both.lo, grid.dims);
+      refuse_shared(rank, other, both.lo, grid.dims, first_block);
   int cutting = 0;
   while (owned[cutting].empty() || (owned[cutting].lo[d] != cut && owned[cutting].hi[d] != cut)) ++cutting;
-  throw UsageError("the block of rank " + std::to_string(rank) + ", from cell " + cell_text(box.lo, grid.dims) +
-                   ", does not line up with that of rank " + std::to_string(cutting) + ", which ends or begins at " +
-                   name_of(d) + " = " + std::to_string(cut) + "; let blocks share whole sides");
+  const bool single = first_block.empty();
+  throw UsageError((single ? "the block of " : "") + owner_text(rank, first_block) + ", from cell " +
+                   cell_text(box.lo, grid.dims) + ", does not line up with " + (single ? "that of " : "") +
+                   owner_text(cutting, first_block) + ", which ends or begins at " + name_of(d) + " = " +
+                   std::to_string(cut) + "; let blocks share whole sides");
 }
 
 /// Returns the cells at which blocks begin and end in dimension d, from 0 to `cells`.
@@ -248,18 +258,20 @@ Layout::Layout(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& 
   find_smallest();
 }
 
-Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes)
+Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes) : Layout(grid, owned, holes, {}) {}
+
+Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes, const std::vector<int>& first_block)
     : grid_(grid), size_(static_cast<int>(owned.size())) {
   check_grid(grid);
   if (owned.empty()) throw UsageError("a grid cannot be split over 0 ranks; use at least 1");
   if (std::all_of(owned.begin(), owned.end(), [](const Box& box) { return box.empty(); }))
     throw UsageError("no rank owns cells of the grid; give each cell to a rank");
-  for (int rank = 0; rank < size_; ++rank) check_inside(grid, owned[rank], rank);
+  for (int rank = 0; rank < size_; ++rank) check_inside(grid, owned[rank], owner_text(rank, first_block));
   for (int d = 0; d < 3; ++d) {
     cuts_[d] = cuts_of(owned, d, grid.cells[d]);
     ranks_[d] = static_cast<int>(cuts_[d].size()) - 1;
   }
-  settle(owned);
+  settle(owned, first_block);
   if (has_holes() && !holes) {
     std::int64_t hole = 0;
     while (hole < blocks_ && rank_of_[hole].first == hole) ++hole;
@@ -270,14 +282,14 @@ Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes)
 }
 
 /// Puts each rank into its place.
-void Layout::settle(const std::vector<Box>& owned) {
+void Layout::settle(const std::vector<Box>& owned, const std::vector<int>& first_block) {
   for (int rank = 0; rank < size_; ++rank) {
     place_of_.push_back(-1);
     if (owned[rank].empty()) continue;
     const auto at = coords_at(owned[rank].lo);
     const Box whole = box_at(at);
     for (int d = 0; d < 3; ++d)
-      if (whole.hi[d] != owned[rank].hi[d]) refuse_cut(grid_, owned, rank, d, whole.hi[d]);
+      if (whole.hi[d] != owned[rank].hi[d]) refuse_cut(grid_, owned, rank, d, whole.hi[d], first_block);
     place_of_.back() = place_at(at);
     rank_of_.emplace_back(place_of_.back(), rank);
   }
@@ -285,10 +297,48 @@ void Layout::settle(const std::vector<Box>& owned) {
   std::sort(rank_of_.begin(), rank_of_.end());
   for (std::size_t i = 1; i < rank_of_.size(); ++i)
     if (const int rank = rank_of_[i].second; rank_of_[i - 1].first == rank_of_[i].first)
-      refuse_shared(rank_of_[i - 1].second, rank, owned[rank].lo, grid_.dims);
+      refuse_shared(rank_of_[i - 1].second, rank, owned[rank].lo, grid_.dims, first_block);
+}
+
+Layout Layout::of_blocks(const GridSpec& grid, const std::vector<std::vector<Box>>& owned, bool holes) {
+  std::vector<Box> blocks, of_rank;
+  std::vector<int> first{0};
+  for (const std::vector<Box>& own : owned) {
+    of_rank.push_back(own.empty() ? Box{} : own.front());
+    for (const Box& box : own) {
+      if (box.empty() && own.size() > 1)
+        throw UsageError(owner_text(static_cast<int>(blocks.size()), first) +
+                         " has no cells; leave empty blocks out of several");
+      if (!box.empty()) blocks.push_back(box);
+    }
+    first.push_back(static_cast<int>(blocks.size()));
+  }
+  if (std::all_of(owned.begin(), owned.end(), [](const auto& own) { return own.size() < 2; }))
+    return Layout(grid, of_rank, holes);
+  Layout by_block(grid, blocks, holes, first);
+  Layout result = by_block;
+  result.size_ = static_cast<int>(owned.size());
+  result.place_of_.clear();
+  result.rank_of_.clear();
+  result.by_block_.push_back(std::move(by_block));
+  result.first_block_ = std::move(first);
+  return result;
+}
+
+int Layout::rank_of_block(int block) const {
+  if (!has_several_blocks()) return block;
+  return static_cast<int>(std::upper_bound(first_block_.begin(), first_block_.end(), block) - first_block_.begin()) - 1;
+}
+
+void Layout::require_one_block() const {
+  if (has_several_blocks())
+    throw UsageError(
+        "the grid has several blocks a rank, which exchanges and shares take, and this call does not; use a grid of "
+        "one block a rank");
 }
 
 Layout Layout::renumbered(const std::vector<int>& from) const {
+  require_one_block();
   std::vector<bool> named(static_cast<std::size_t>(size_));
   for (int rank : from)
     if (rank >= 0 && rank < size_) named[rank] = true;
@@ -312,6 +362,7 @@ Layout Layout::with_idle_ranks(int ranks) const {
   Layout result = *this;
   result.size_ = ranks;
   if (!place_of_.empty()) result.place_of_.resize(static_cast<std::size_t>(ranks), -1);
+  if (has_several_blocks()) result.first_block_.resize(static_cast<std::size_t>(ranks) + 1, first_block_.back());
   return result;
 }
 
@@ -357,12 +408,17 @@ void Layout::require_rank(int rank) const {
 }
 
 std::array<int, 3> Layout::coords(int rank) const {
+  require_one_block();
   if (!owns_cells(rank)) return {-1, -1, -1};
   if (!place_of_.empty()) return coords_of(place_of_[rank]);
   return {rank / apart_[0] % ranks_[0], rank / apart_[1] % ranks_[1], rank / apart_[2] % ranks_[2]};
 }
 
 int Layout::rank_at(const std::array<int, 3>& c) const {
+  if (has_several_blocks()) {
+    const int block = by_block().rank_at(c);
+    return block < 0 ? -1 : rank_of_block(block);
+  }
   if (place_of_.empty()) return c[0] * apart_[0] + c[1] * apart_[1] + c[2] * apart_[2];
   if (!has_holes()) return rank_of_[place_at(c)].second;
   const std::pair<std::int64_t, int> first{place_at(c), 0};
@@ -370,7 +426,10 @@ int Layout::rank_at(const std::array<int, 3>& c) const {
   return found != rank_of_.end() && found->first == first.first ? found->second : -1;
 }
 
-Box Layout::owned(int rank) const { return owns_cells(rank) ? box_at(coords(rank)) : Box{}; }
+Box Layout::owned(int rank) const {
+  require_one_block();
+  return owns_cells(rank) ? box_at(coords(rank)) : Box{};
+}
 
 Index Layout::local_cells(int rank) const {
   const Box box = owned(rank);
@@ -378,6 +437,7 @@ Index Layout::local_cells(int rank) const {
 }
 
 int Layout::neighbour(int rank, const std::array<int, 3>& offset) const {
+  require_one_block();
   if (!owns_cells(rank)) return -1;
   auto c = coords(rank);
   for (int d = 0; d < 3; ++d) {

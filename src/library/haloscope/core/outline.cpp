@@ -1,5 +1,6 @@
 #include "haloscope/core/outline.hpp"
 
+#include "haloscope/core/plan_rounds.hpp"
 #include "haloscope/core/text.hpp"
 
 namespace haloscope {
@@ -9,7 +10,7 @@ std::string outline(const Plan& plan, const Layout& layout, std::size_t slots) {
   const auto three = [&](const auto& numbers) {
     for (const auto number : numbers) text << number << ' ';
   };
-  const ExchangeSpec& spec = plan.spec;
+  const ExchangeSpec spec = as_requested(plan.spec);
   three(layout.grid().cells);
   three(layout.grid().periodic);
   three(layout.ranks());
@@ -17,6 +18,7 @@ std::string outline(const Plan& plan, const Layout& layout, std::size_t slots) {
   three(spec.order);
   text << static_cast<int>(spec.pattern) << ' ' << spec.corners << ' ' << spec.merge_peers << ' '
        << static_cast<int>(spec.merge) << ' ' << static_cast<int>(spec.motion) << ' ' << slots;
+  if (layout.has_several_blocks()) text << "; " << layout.blocks() << " blocks";
   for (std::size_t q = 0; q < spec.quantities.size(); ++q) {
     const Quantity& quantity = spec.quantities[q];
     text << "; " << quantity.element_bytes << ' ' << static_cast<int>(quantity.type) << ' ' << quantity.number_bytes

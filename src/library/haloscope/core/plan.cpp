@@ -341,7 +341,7 @@ Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, boo
 
 Box Plan::owned(int q) const {
   Box box;
-  const Index& n = q < first_target(spec) ? cells : target_cells;
+  const Index& n = block_of(q).cells;
   if (n == Index{}) return box;
   for (int d = 0; d < 3; ++d) {
     box.lo[d] = 0;
@@ -370,14 +370,18 @@ int Plan::messages_out() const {
 }
 
 Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
-  const ExchangeSpec spec = without_landings(request);
+  const ExchangeSpec spec = as_requested(request);
+  if (layout.has_several_blocks()) return make_plan_of_blocks(layout, rank, spec);
   check_spec(layout, spec);
   check_beyond(layout, spec);
   Plan plan;
   plan.rank = rank;
   plan.dims = layout.dims();
   plan.cells = layout.local_cells(rank);
-  if (spec.onto) plan.target_cells = spec.onto->local_cells(rank);
+  if (spec.onto) {
+    plan.further_blocks.push_back({spec.onto->local_cells(rank), {}});
+    plan.fields_of_block = first_target(spec);
+  }
   plan.spec = spec;
   if (spec.reverse()) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
   if (spec.motion != Motion::fill && apart(spec.merge)) plan.spec.merge = Merge::none;

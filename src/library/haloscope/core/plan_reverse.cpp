@@ -218,8 +218,9 @@ Summand summand_of(const Quantity& q) {
   }
 }
 
-ExchangeSpec without_landings(ExchangeSpec spec) {
+ExchangeSpec as_requested(ExchangeSpec spec) {
   std::erase_if(spec.quantities, [](const Quantity& q) { return q.lands >= 0; });
+  spec.quantities.resize(spec.quantities.size() / static_cast<std::size_t>(std::exchange(spec.blocks, 1)));
   if (spec.widths.size() > spec.quantities.size()) spec.widths.resize(spec.quantities.size());
   return spec;
 }

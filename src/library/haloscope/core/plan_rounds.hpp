@@ -65,7 +65,12 @@ void make_for_any_ranks(Plan& plan, const Layout& layout);
 /// The round of planes is the last one.
 /// @throws UsageError for a field that is not made of numbers.
 void make_reverse(Plan& plan, const Layout& layout, const std::vector<Round>& rounds);
-/// Returns the same request without the quantities that make_reverse() has appended.
-ExchangeSpec without_landings(ExchangeSpec spec);
+/// Returns the same request without the quantities that plans add to it, for contributions and for further blocks.
+ExchangeSpec as_requested(ExchangeSpec spec);
+
+/// Makes the plan of a rank in a layout of several blocks a rank: the plans of its blocks, in which messages between
+/// two ranks with the same tag are one, and those between blocks of the rank are copies.
+/// @throws UsageError as make_plan() does.
+Plan make_plan_of_blocks(const Layout& layout, int rank, const ExchangeSpec& spec);
 
 }  // namespace haloscope

@@ -143,12 +143,15 @@ BlockCopy buffer_to_region(const SlotView& view, const Box& box, const std::byte
 }
 
 CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies) {
-  const bool adds = std::any_of(copies.begin(), copies.end(), [](const Copy& c) { return c.store == Store::add; });
+  // Landings are separate fields, and blocks of a rank have fields of their own: the order stays.
+  const bool depend = std::any_of(copies.begin(), copies.end(), [&](const Copy& c) {
+    return c.store == Store::add || (c.source >= 0 && std::any_of(copies.begin(), copies.end(), [&](const Copy& other) {
+                                       return other.quantity == c.source;
+                                     }));
+  });
   std::vector<FieldBlock> blocks;
   for (const Copy& c : copies)
-    each_block_of(views, slot, c, [&](const BlockCopy& block) {
-      blocks.emplace_back(adds ? 0 : c.quantity, block);  // landings are separate fields, so the order stays
-    });
+    each_block_of(views, slot, c, [&](const BlockCopy& block) { blocks.emplace_back(depend ? 0 : c.quantity, block); });
   return by_field(std::move(blocks));
 }
 

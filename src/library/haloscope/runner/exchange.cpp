@@ -57,6 +57,9 @@ struct Exchange::State {
       strategy = strategy_for(place, chosen);
       plan = plan_of(parent, layout, spec, strategy);
       device = place.open();
+      if (device && layout.has_several_blocks())
+        throw UsageError("fields of several blocks a rank are in " + to_string(place) +
+                         ", and exchanges move them in host memory only; use a grid of one block a rank");
       check_views(plan, views, device != nullptr);
       huge_pages = may_use_huge_pages() && !device;
     });
@@ -173,7 +176,8 @@ struct Exchange::State {
   void rebind(std::span<void* const> first, int slot) {
     const bool anew = std::exchange(broken, true);
     moved = true;
-    for (const Movement& one : *movements) one.exchange->set_origins(chosen(first, one.request.fields), slot);
+    for (const Movement& one : *movements)
+      one.exchange->set_origins(chosen(first, whole().in_blocks(one.request.fields)), slot);
     if (guard) guard->moved(slot);
     for (const Movement& one : *movements) one.exchange->follow(slot, anew);
     broken = false;
@@ -257,8 +261,10 @@ Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldR
     ExchangeSpec spec;
     Views views;
     agree(comm, [&] {
-      check_cells(fields, layout, rank_in(comm));
-      spec = spec_of(fields, layout.dims(), options);
+      check_size(comm, layout);
+      const int rank = rank_in(comm);
+      check_blocks(fields, layout, rank);
+      spec = spec_of(fields, layout.dims(), options, blocks_moved(layout, rank));
       views = views_of(fields);
     });
     *this = Exchange(comm, layout, spec, requested, views, nodes, options.guard);

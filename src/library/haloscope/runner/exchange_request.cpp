@@ -56,21 +56,55 @@ void check_cells(const std::vector<FieldRef>& fields, const Layout& layout, int 
                        "; pass a field of the grid itself");
 }
 
-ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const ExchangeOptions& options) {
+namespace {
+
+std::string kind_of(const FieldRef& field) {
+  const Quantity& q = field.quantity;
+  return std::to_string(q.element_bytes) + " bytes, " + to_word(q.centring);
+}
+
+}  // namespace
+
+void check_blocks(const std::vector<FieldRef>& fields, const Layout& layout, int rank) {
+  if (rank >= layout.size()) return;  // refused elsewhere
+  if (!layout.has_several_blocks()) return check_cells(fields, layout, rank);
+  const auto blocks = static_cast<std::size_t>(blocks_moved(layout, rank));
+  if (fields.size() % blocks != 0)
+    throw UsageError("an exchange got " + std::to_string(fields.size()) + " fields for " + std::to_string(blocks) +
+                     " blocks of this rank; pass the fields of the first block, then the same ones of the next");
+  const std::size_t each = fields.size() / blocks;
+  for (std::size_t q = 0; q < fields.size(); ++q) {
+    const std::string name = "field '" + fields[q].quantity.name + "' of block " + std::to_string(q / each);
+    const int block = layout.first_block(rank) + static_cast<int>(q / each);
+    const Index cells = layout.owns_cells(rank) ? layout.by_block().local_cells(block) : Index{};
+    if (fields[q].cells != Index{} && fields[q].cells != cells)
+      throw UsageError(name + " was made for " + join_numbers(fields[q].cells, "x") + " cells, and that block has " +
+                       join_numbers(cells, "x") +
+                       "; pass the fields of the first block, then the same ones of the next");
+    if (kind_of(fields[q]) != kind_of(fields[q % each]))
+      throw UsageError(name + " has points of " + kind_of(fields[q]) + ", and that of block 0 of " +
+                       kind_of(fields[q % each]) + "; pass the same fields for each block, in the same order");
+  }
+}
+
+ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const ExchangeOptions& options, int blocks) {
   if (fields.empty()) throw UsageError("an exchange needs at least one field");
   ExchangeSpec spec;
   spec.quantities.clear();
   spec.corners = options.corners;
   spec.beyond = true;
-  for (const FieldRef& field : fields) {
+  const std::size_t each = fields.size() / static_cast<std::size_t>(blocks);
+  for (std::size_t q = 0; q < fields.size(); ++q) {
+    const FieldRef& field = fields[q];
     if (field.slots.size() != fields.front().slots.size() || field.slots.empty())
       throw UsageError("the fields of one exchange need the same number of slots, at least 1");
+    if (q >= each) continue;
     spec.widths.push_back(layers_of(field, dims, options));
     spec.quantities.push_back(field.quantity);
   }
   if (!options.widths.empty()) spec.widths = options.widths;
-  for (std::size_t q = 0; q < std::min(fields.size(), spec.widths.size()); ++q)
-    check_room(fields[q], dims, spec.widths[q]);
+  for (std::size_t q = 0; q < fields.size(); ++q)
+    if (q % each < spec.widths.size()) check_room(fields[q], dims, spec.widths[q % each]);
   return spec;
 }
 
@@ -188,7 +222,7 @@ void improve_memory(const SlotView& view, const Box& points) {
 
 void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots,
                   const std::vector<int>& nodes, bool guarded, std::vector<Aspect> more) {
-  const ExchangeSpec spec = without_landings(plan.spec);
+  const ExchangeSpec spec = as_requested(plan.spec);
   std::vector<std::string> names, widths;
   for (std::size_t q = 0; q < spec.quantities.size(); ++q) {
     names.push_back(spec.quantities[q].name);

@@ -21,12 +21,14 @@ void Guard::There::begin(DeviceStream after) {
 }
 
 Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device::Device* device)
-    : first_(layout.owned(plan.rank).lo),
-      plan_(plan),
+    : plan_(plan),
       views_(views),
       fields_(static_cast<int>(views.size())),
       fresh_(views.size() * views.front().size()),
       last_(views.front().size()) {
+  for (int block = 0; block < plan.spec.blocks; ++block)
+    first_.push_back(layout.owns_cells(plan.rank) ? layout.by_block().owned(layout.first_block(plan.rank) + block).lo
+                                                  : Index{});
   const auto add = [&](int q, const Box& box) { halos_.push_back({q, box, side_of(box, plan.owned(q))}); };
   for (const Message& message : plan.messages)
     for (const Region& region : message.regions)
@@ -46,23 +48,33 @@ bool Guard::is_filled(int q, int d) const {
 
 int Guard::width(int q, int d, int side) const { return (side == 0 ? plan_.spec.low_of(q) : plan_.spec.high_of(q))[d]; }
 
+template <class Change>
+void Guard::for_fields(int slot, const std::vector<int>& fields, const std::vector<ExchangeSpec::Sides>& layers,
+                       const Change& change) {
+  const int each = fields_ / plan_.spec.blocks;
+  for (int block = 0; block < plan_.spec.blocks; ++block)
+    for (std::size_t i = 0; i < fields.size(); ++i) change(fresh(slot, block * each + fields[i]), layers[i]);
+}
+
 void Guard::filled(int slot, const std::vector<int>& fields, const std::vector<ExchangeSpec::Sides>& layers) {
   last_[slot] = ++exchanges_;
-  for (std::size_t i = 0; i < fields.size(); ++i)
+  for_fields(slot, fields, layers, [](Layers& fresh, const ExchangeSpec::Sides& now) {
     for (int d = 0; d < 3; ++d) {
-      auto& [low, high] = fresh(slot, fields[i])[d];
-      low = std::max(low, layers[i].low[d]);
-      high = std::max(high, layers[i].high[d]);
+      auto& [low, high] = fresh[d];
+      low = std::max(low, now.low[d]);
+      high = std::max(high, now.high[d]);
     }
+  });
 }
 
 void Guard::overwritten(int slot, const std::vector<int>& fields, const std::vector<ExchangeSpec::Sides>& layers) {
-  for (std::size_t i = 0; i < fields.size(); ++i)
+  for_fields(slot, fields, layers, [](Layers& fresh, const ExchangeSpec::Sides& now) {
     for (int d = 0; d < 3; ++d) {
-      auto& [low, high] = fresh(slot, fields[i])[d];
-      if (layers[i].low[d] > 0) low = 0;
-      if (layers[i].high[d] > 0) high = 0;
+      auto& [low, high] = fresh[d];
+      if (now.low[d] > 0) low = 0;
+      if (now.high[d] > 0) high = 0;
     }
+  });
 }
 
 void Guard::age(int slot, int layers_left) {
@@ -141,8 +153,9 @@ void Guard::check_clean(int slot, DeviceStream after) const {
     const Quantity& quantity = plan_.spec.quantities[q];
     const auto leak = find(q, slot);
     if (!leak) continue;
-    throw UsageError(name_point(*leak, quantity, first_, plan_.dims) + " was computed in slot " + std::to_string(slot) +
-                     " from a stale halo on " + to_string(leak->from) + "; " + last_exchange(slot) +
+    throw UsageError(name_point(*leak, quantity, first_[q * plan_.spec.blocks / fields_], plan_.dims) +
+                     " was computed in slot " + std::to_string(slot) + " from a stale halo on " +
+                     to_string(leak->from) + "; " + last_exchange(slot) +
                      "; exchange before that halo is read, or fill more layers");
   }
 }

@@ -21,6 +21,8 @@ class Guard {
   ///                     which outlives it too; null: host memory.
   Guard(const Layout& layout, const Plan& plan, const Views& views, device::Device* device);
 
+  // Fields are numbered within a block; all blocks change together.
+
   /// Marks layers of fields as fresh: an exchange of them has ended.
   void filled(int slot, const std::vector<int>& fields, const std::vector<ExchangeSpec::Sides>& layers);
   /// Marks halos as overwritten: an exchange of these layers is in flight, or the slot was accumulated.
@@ -68,7 +70,12 @@ class Guard {
   int width(int quantity, int dimension, int side) const;
   std::string last_exchange(int slot) const;
 
-  Index first_;  ///< own cell, global
+  /// Calls change(fresh layers of a field, its layers) for some fields of all blocks.
+  template <class Change>
+  void for_fields(int slot, const std::vector<int>& fields, const std::vector<ExchangeSpec::Sides>& layers,
+                  const Change& change);
+
+  std::vector<Index> first_;  ///< own cell of each block, global
   const Plan& plan_;
   const Views& views_;
   int fields_;

@@ -38,14 +38,15 @@ std::string to_string(const MemorySpace& place) {
 MemorySpace place_of_fields(const std::vector<Quantity>& fields, const Views& views) {
   if (views.empty() || views.front().empty()) return {};     // refused later, with the fault
   std::optional<std::pair<MemorySpace, std::size_t>> first;  // and its field; null addresses are in no memory
-  for (std::size_t q = 0; q < std::min(fields.size(), views.size()); ++q)
+  const auto name = [&](std::size_t q) { return "field '" + fields[q % fields.size()].name + "'"; };  // of any block
+  for (std::size_t q = 0; q < views.size() && !fields.empty(); ++q)
     for (std::size_t s = 0; s < views[q].size(); ++s) {
       if (views[q][s].origin == nullptr) continue;
       const MemorySpace one = place_of(views[q][s].origin);
       if (!first) first.emplace(one, q);
       if (one != first->first)
-        throw UsageError("field '" + fields[q].name + "' is in " + to_string(one) + " (slot " + std::to_string(s) +
-                         "), and field '" + fields[first->second].name + "' in " + to_string(first->first) +
+        throw UsageError(name(q) + " is in " + to_string(one) + " (slot " + std::to_string(s) + "), and " +
+                         name(first->second) + " in " + to_string(first->first) +
                          "; exchange fields of different memories by an Exchange each");
     }
   return first ? first->first : MemorySpace{};
@@ -54,7 +55,7 @@ MemorySpace place_of_fields(const std::vector<Quantity>& fields, const Views& vi
 void require_same_place(const MemorySpace& place, const std::vector<Quantity>& fields, std::span<void* const> first) {
   for (std::size_t q = 0; q < first.size(); ++q)
     if (const MemorySpace now = place_of(first[q]); now != place)
-      throw UsageError("rebind() got memory for field '" + fields[q].name + "' in " + to_string(now) +
+      throw UsageError("rebind() got memory for field '" + fields[q % fields.size()].name + "' in " + to_string(now) +
                        ", and the exchange is for " + to_string(place) + "; open another one");
 }
 

@@ -92,7 +92,7 @@ Movement& Movements::open(const ExchangePart& part, Motion motion, const std::fu
     require_same(comm, plan, *of_.layout, how, whole().views().front().size(), *of_.nodes, of_.guarded,
                  {{"exchange", "of " + whole().name() + ", message tags from " + std::to_string(whole().first_tag())},
                   {"numbers of the fields", join_numbers(request.fields, ", ")}});
-    const Views fields = chosen(whole().views(), request.fields);
+    const Views fields = chosen(whole().views(), whole().in_blocks(request.fields));
     auto exchange = std::make_unique<PreparedExchange>(comm, *of_.layout, plan, fields, how, *of_.nodes, of_.device);
     movements_.push_back({std::move(request), std::move(exchange), static_cast<int>(movements_.size())});
     opened(movements_.back());

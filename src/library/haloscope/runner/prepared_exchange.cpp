@@ -13,6 +13,7 @@
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/schedule.hpp"
 #include "haloscope/extend/transport_traits.hpp"
+#include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/failure.hpp"
 #include "haloscope/transport/composite.hpp"
 
@@ -31,12 +32,26 @@ bool reached_by_neighbours(MPI_Comm comm, const Strategy& strategy, const Views&
   return may && !anywhere(!all_in_shared_memory(fields), comm);
 }
 
-/// Returns the bytes of all messages that a rank receives, each on separate cache lines; never 0, so that every
-/// landing has an address.
+/// Returns the contributions that arrive from other blocks of the rank.
+std::vector<Region> local_landings(const Plan& plan) {
+  std::vector<Region> landings;
+  for (const Copy& copy : plan.copies)
+    if (plan.spec.quantities[copy.quantity].lands >= 0 && copy.store == Store::replace)
+      landings.push_back({copy.quantity, copy.to});
+  return landings;
+}
+
+std::int64_t bytes_of(const Plan& plan, const Region& region) {
+  return region.box.volume() * plan.spec.quantities[region.quantity].element_bytes;
+}
+
+/// Returns the bytes of all messages that a rank receives, and of local landings, each on separate cache lines; never
+/// 0, so that every landing has an address.
 std::size_t landing_bytes(const Plan& plan) {
   std::size_t bytes = cache_line;
   for (const Message& message : plan.messages)
     if (!message.out) bytes += whole_lines(message.bytes);
+  for (const Region& landing : local_landings(plan)) bytes += whole_lines(bytes_of(plan, landing));
   return bytes;
 }
 
@@ -185,6 +200,11 @@ void PreparedExchange::add_landings(std::byte* line) {
     }
     line += whole_lines(message.bytes);
   }
+  for (const Region& landing : local_landings(plan_)) {
+    const std::int64_t element = plan_.spec.quantities[landing.quantity].element_bytes;
+    views_[landing.quantity].assign(slots, packed_view(line, landing.box, element));
+    line += whole_lines(bytes_of(plan_, landing));
+  }
 }
 
 void PreparedExchange::open() {
@@ -194,9 +214,14 @@ void PreparedExchange::open() {
   if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
 }
 
+std::vector<int> PreparedExchange::in_blocks(const std::vector<int>& fields) const {
+  const int blocks = plan_.spec.blocks;
+  return in_all_blocks(fields, static_cast<int>(fields_) / blocks, blocks);
+}
+
 std::string PreparedExchange::name() const {
   std::vector<std::string> names;
-  const auto named = std::min<std::size_t>(fields_, first_target(plan_.spec));
+  const auto named = std::min<std::size_t>(fields_ / plan_.spec.blocks, first_target(plan_.spec));
   for (std::size_t q = 0; q < named; ++q) names.push_back(plan_.spec.quantities[q].name);
   return join(names, ", ");
 }

@@ -97,6 +97,8 @@ class PreparedExchange {
   /// Returns the names of the fields, for error texts: "u, v".
   std::string name() const;
   const Views& views() const { return views_; }
+  /// Returns the numbers that some fields have in all blocks.
+  std::vector<int> in_blocks(const std::vector<int>& fields) const;
   const Link& link() const { return *link_; }
 
  private:

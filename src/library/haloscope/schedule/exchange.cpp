@@ -48,7 +48,8 @@ void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies
   if (dimension == 0) return append(split.urgent, {copy});  // slabs in x would cut contiguous rows
   const int s = staggered(plan.spec.quantities[copy.quantity].centring, dimension);
   const std::int64_t low_end = s + plan.spec.high_of(copy.quantity)[dimension];
-  const std::int64_t high_begin = std::max(low_end, plan.cells[dimension] - plan.spec.low_of(copy.quantity)[dimension]);
+  const std::int64_t high_begin =
+      std::max(low_end, plan.block_of(copy.quantity).cells[dimension] - plan.spec.low_of(copy.quantity)[dimension]);
   Box low = copy.to, middle = copy.to, high = copy.to;
   low.hi[dimension] = std::clamp(low_end, low.lo[dimension], low.hi[dimension]);
   middle.lo[dimension] = low.hi[dimension];
@@ -61,12 +62,13 @@ void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies
 /// Splits a copy after rounds with messages: its part that does not read the halos of those rounds need not wait for
 /// them.
 void split_after(const Plan& plan, const Copy& copy, const std::vector<int>& remote_before, SplitCopies& split) {
+  const PlanBlock& block = plan.block_of(copy.quantity);
   Box early = copy.to;
   for (int d : remote_before) {
     if (plan.own_neighbour[d]) continue;
     const int s = staggered(plan.spec.quantities[copy.quantity].centring, d);
-    if (plan.has_neighbour[d][0]) early.lo[d] = std::max<std::int64_t>(early.lo[d], 0);
-    if (plan.has_neighbour[d][1]) early.hi[d] = std::min<std::int64_t>(early.hi[d], plan.cells[d] + s);
+    if (block.has_neighbour[d][0]) early.lo[d] = std::max<std::int64_t>(early.lo[d], 0);
+    if (block.has_neighbour[d][1]) early.hi[d] = std::min<std::int64_t>(early.hi[d], block.cells[d] + s);
   }
   append(split.in_flight, pieces(copy, {early}));
   append(split.late[copy.round], pieces(copy, subtract(copy.to, early)));

@@ -24,8 +24,10 @@ bool connected(const Plan& plan, int d) {
   return planes || spec.low[d] + spec.high[d] > 0;
 }
 
-/// Returns true if ranks send to others than their neighbours.
-bool reaches_any(const LinkContext& context) { return context.plan->spec.motion == Motion::redistribute; }
+/// Returns true if ranks send to others than their neighbours in the process grid.
+bool reaches_any(const LinkContext& context) {
+  return context.plan->spec.motion == Motion::redistribute || context.layout->has_several_blocks();
+}
 
 /// Returns the ranks that choose and that a chain of messages may connect to this one. Collective.
 /// @param chooses  true: this rank has a choice.
@@ -33,15 +35,16 @@ std::vector<int> component(const LinkContext& context, bool chooses) {
   const int mine = chooses;
   std::vector<int> all(static_cast<std::size_t>(context.layout->size()));
   CHECK_MPI(MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, context.comm));
-  const auto own = context.layout->coords(context.plan->rank);
+  const auto is_apart = [&](int rank) {
+    if (reaches_any(context)) return false;
+    const auto own = context.layout->coords(context.plan->rank), other = context.layout->coords(rank);
+    for (int d = 0; d < 3; ++d)
+      if (!connected(*context.plan, d) && other[d] != own[d]) return true;
+    return false;
+  };
   std::vector<int> ranks;
-  for (int rank = 0; rank < context.layout->size(); ++rank) {
-    const auto other = context.layout->coords(rank);
-    bool joined = all[static_cast<std::size_t>(rank)] != 0;
-    for (int d = 0; d < 3 && !reaches_any(context); ++d)
-      joined = joined && (connected(*context.plan, d) || other[d] == own[d]);
-    if (joined) ranks.push_back(rank);
-  }
+  for (int rank = 0; rank < context.layout->size(); ++rank)
+    if (all[static_cast<std::size_t>(rank)] != 0 && !is_apart(rank)) ranks.push_back(rank);
   return ranks;
 }
 

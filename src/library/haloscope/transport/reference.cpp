@@ -48,15 +48,16 @@ struct Points {
   }
 };
 
-/// The owner of a ghost point and its coordinates there; owner -1 beyond a physical edge.
+/// The block that owns a ghost point and its coordinates there; owner -1 beyond a physical edge.
 struct Source {
   int owner = -1;
   Index at{0, 0, 0};
 };
 
-Source source_of(const Layout& layout, int rank, Centring centring, const Index& ghost) {
-  const GridSpec& grid = layout.grid();
-  const Box own = layout.owned(rank);
+/// @param by_block  the layout, with a rank for each block.
+Source source_of(const Layout& by_block, int block, Centring centring, const Index& ghost) {
+  const GridSpec& grid = by_block.grid();
+  const Box own = by_block.owned(block);
   Index cell, behind{0, 0, 0};  // the point's cell; it lies on the low side of the cell, or on its high side
   for (int d = 0; d < 3; ++d) {
     const std::int64_t cells = grid.cells[d], extent = own.extent(d);
@@ -67,9 +68,9 @@ Source source_of(const Layout& layout, int rank, Centring centring, const Index&
     if (cell[d] < 0 || cell[d] >= cells) return {};
   }
   Source source;
-  source.owner = layout.owner(cell);
+  source.owner = by_block.owner(cell);
   if (source.owner < 0) return {};
-  const Index origin = layout.owned(source.owner).lo;
+  const Index origin = by_block.owned(source.owner).lo;
   for (int d = 0; d < 3; ++d) source.at[d] = cell[d] + behind[d] - origin[d];
   return source;
 }
@@ -83,8 +84,9 @@ int dimensions_left(const Box& owned, const Index& p) {
 /// Calls visit(quantity, ghost, source) for every ghost point of the exchange that mirrors a point of the grid.
 template <class Visit>
 void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
-  for (std::size_t q = 0; q < plan.spec.quantities.size(); ++q) {
-    const Box owned = plan.owned(static_cast<int>(q)), all = plan.allocated(static_cast<int>(q));
+  const int quantities = static_cast<int>(plan.spec.quantities.size()), fields = quantities / plan.spec.blocks;
+  for (int q = 0; q < quantities; ++q) {
+    const Box owned = plan.owned(q), all = plan.allocated(q);
     if (owned.empty()) continue;
     Index p;
     for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
@@ -92,7 +94,8 @@ void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
         for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) {
           const int left = dimensions_left(owned, p);
           if (left == 0 || (left > 1 && !plan.spec.corners)) continue;
-          const Source source = source_of(layout, plan.rank, plan.spec.quantities[q].centring, p);
+          const int block = layout.first_block(plan.rank) + q / fields;
+          const Source source = source_of(layout.by_block(), block, plan.spec.quantities[q].centring, p);
           if (source.owner >= 0) visit(q, p, source);
         }
   }
@@ -129,7 +132,10 @@ class ReferenceLink final : public Link {
   int waiting_for(Ids in, int) const override { return filled_ || in.empty() ? -1 : plan_.messages[in[0]].peer; }
 
  private:
-  std::size_t element_bytes(const Point& p) const { return plan_.spec.quantities[p.quantity].element_bytes; }
+  /// Returns the number of fields of a block.
+  std::int64_t fields() const { return static_cast<std::int64_t>(plan_.spec.quantities.size()) / plan_.spec.blocks; }
+  /// Returns the bytes of a point, which may be of a block of another rank.
+  std::size_t element_bytes(const Point& p) const { return plan_.spec.quantities[p.quantity % fields()].element_bytes; }
 
   template <class Move>
   void transfer(Points& points, int slot, Move move) {
@@ -143,9 +149,10 @@ class ReferenceLink final : public Link {
   /// Lists the ghosts that this rank fills, and their source points.
   void list_ghosts(const Layout& layout, Points& sources) {
     std::vector<std::vector<Point>> mine(static_cast<std::size_t>(layout.size())), theirs(mine);
-    for_each_ghost(layout, plan_, [&](std::size_t q, const Index& ghost, const Source& source) {
-      mine[source.owner].push_back({static_cast<std::int64_t>(q), ghost});
-      theirs[source.owner].push_back({static_cast<std::int64_t>(q), source.at});
+    for_each_ghost(layout, plan_, [&](std::int64_t q, const Index& ghost, const Source& source) {
+      const int owner = layout.rank_of_block(source.owner), block = source.owner - layout.first_block(owner);
+      mine[owner].push_back({q, ghost});
+      theirs[owner].push_back({block * fields() + q % fields(), source.at});
     });
     wanted_ = flat(mine);
     sources = flat(theirs);

@@ -33,6 +33,8 @@ Box landing_box(const Plan& plan, int q) {
   for (const Message& message : plan.messages)
     for (const Region& region : message.regions)
       if (region.quantity == q) return region.box;
+  for (const Copy& copy : plan.copies)
+    if (copy.quantity == q && copy.store == Store::replace) return copy.to;
   return {{0, 0, 0}, {1, 1, 1}};
 }
 
@@ -100,10 +102,11 @@ Box points_moved(const Plan& plan, int q) {
   if (plan.owned(q).empty()) return {};
   const auto& edges = plan.spec.quantities[static_cast<std::size_t>(q)].edges;
   const ExchangeSpec::Sides sides = plan.spec.sides_of(q);
+  const auto& has_neighbour = plan.block_of(q).has_neighbour;
   Widths low = sides.rows_low, high = sides.rows_high;
   for (int d = 0; d < plan.dims; ++d) {
-    if (plan.has_neighbour[d][0] || edges[d] != Edge::fixed) low[d] += sides.low[d];
-    if (plan.has_neighbour[d][1] || edges[d] != Edge::fixed) high[d] += sides.high[d];
+    if (has_neighbour[d][0] || edges[d] != Edge::fixed) low[d] += sides.low[d];
+    if (has_neighbour[d][1] || edges[d] != Edge::fixed) high[d] += sides.high[d];
   }
   return grown(plan.owned(q), low, high);
 }

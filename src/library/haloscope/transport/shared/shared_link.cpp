@@ -31,6 +31,13 @@ std::vector<Published> published(const Views& views) {
   return list;
 }
 
+/// Returns the largest number of any rank. Collective.
+std::size_t largest(std::size_t number, MPI_Comm comm) {
+  std::int64_t most = static_cast<std::int64_t>(number);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT64_T, MPI_MAX, comm));
+  return static_cast<std::size_t>(most);
+}
+
 /// Returns true if peers may access the points of all messages between this rank and them.
 bool are_reached(const Views& views, const Plan& plan, const Node& node) {
   for (const Message& message : plan.messages)
@@ -101,6 +108,8 @@ struct SharedLink::Peers {
   /// @param control  place of this rank's control memory.
   Peers(const LinkContext& context, const Node& node, const SharedPlace& control) : context_(context) {
     auto mine = published(*context.views);
+    if (context.layout->has_several_blocks())  // others may have more
+      mine.resize(largest(mine.size(), node.comm()), {control.window, 0, {}});
     mine.push_back({control.window, control.offset, {}});
     each_ = mine.size();
     all_.resize(each_ * static_cast<std::size_t>(node.size()));
@@ -111,7 +120,7 @@ struct SharedLink::Peers {
       if (!context.moves(id) || node.local(peer) < 0 || plans.count(peer)) continue;
       plans.emplace(peer, make_plan(*context.layout, peer, context.plan->spec));
       const Published* theirs = &all_[static_cast<std::size_t>(node.local(peer)) * each_];
-      views.emplace(peer, views_of(peer, theirs));
+      views.emplace(peer, views_of(peer, plans.at(peer), theirs));
       const Published& last = theirs[each_ - 1];
       controls.emplace(peer, shared_address(context.comm, peer, {static_cast<int>(last.window), last.offset}));
     }
@@ -142,8 +151,11 @@ struct SharedLink::Peers {
   std::map<int, std::byte*> controls;  // addresses of their control memory in this process
 
  private:
-  Views views_of(int peer, const Published* p) const {
-    Views list = *context_.views;
+  Views views_of(int peer, const Plan& plan, const Published* p) const {
+    Views list;
+    const std::size_t slots = context_.views->front().size();
+    for (const Quantity& quantity : plan.spec.quantities)
+      list.emplace_back(slots, SlotView{nullptr, {}, quantity.element_bytes});
     for (auto& slots : list)
       for (SlotView& view : slots) {
         view.origin = shared_address(context_.comm, peer, {static_cast<int>(p->window), p->offset});

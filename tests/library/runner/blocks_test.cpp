@@ -1,0 +1,239 @@
+// Exchanges of fields on several blocks a rank, by every strategy: the values of a run in one process, in which each
+// block has a rank of its own.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <optional>
+
+#include "haloscope/haloscope.hpp"
+#include "link_rig.hpp"
+#include "random_split.hpp"
+#include "simulated_plans.hpp"
+#include "texts.hpp"
+#include "world.hpp"
+
+namespace haloscope {
+namespace {
+
+using namespace test;
+
+/// The fields of this rank's blocks, without gaps, and the exchange that they take part in.
+class Tiles {
+ public:
+  Tiles(const Layout& on, const ExchangeSpec& requested, int slots) : layout(on), spec(requested) {
+    const Plan plan = make_plan(layout, world_rank(), spec);
+    for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
+      const Box box = plan.allocated(q);
+      views.emplace_back();
+      for (int slot = 0; slot < slots; ++slot) {
+        memory.emplace_back(static_cast<std::size_t>(std::max<std::int64_t>(1, box.volume())));
+        const std::int64_t row = 8 * box.extent(0), plane = row * box.extent(1);
+        auto* const first = reinterpret_cast<std::byte*>(memory.back().data());
+        views.back().push_back({first - 8 * box.lo[0] - row * box.lo[1] - plane * box.lo[2], {8, row, plane}, 8});
+      }
+    }
+  }
+  double& at(int slot, int q, const Index& p) const {
+    return *reinterpret_cast<double*>(views[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)].at(p));
+  }
+  /// Runs a movement here and in one process, from the same random values, and compares all points.
+  void compare(Exchange& halo, Motion motion, const Strategy& strategy, int slot, std::mt19937& random) const {
+    ExchangeSpec alone = spec;
+    alone.motion = motion;
+    alone.pattern = strategy.pattern;
+    alone.beyond = motion == Motion::fill;
+    SimulatedPlans apart(layout.by_block(), alone);
+    const int fields = static_cast<int>(spec.quantities.size()), first = layout.first_block(world_rank());
+    std::uniform_real_distribution<double> any(-1, 1);
+    const auto for_points = [&](const auto& visit) {
+      for (int block = 0; block < layout.by_block().size(); ++block)
+        for (int q = 0; q < fields; ++q)
+          each_point(apart.plan(block).allocated(q), [&](const Index& p) { visit(block, q, p); });
+    };
+    const auto is_own = [&](int block) { return layout.rank_of_block(block) == world_rank(); };
+    for_points([&](int block, int q, const Index& p) {
+      const double value = apart.at(block, q, p) = any(random);
+      if (is_own(block)) at(slot, (block - first) * fields + q, p) = value;
+    });
+    apart.run();
+    MPI_Barrier(MPI_COMM_WORLD);
+    motion == Motion::fill ? halo.exchange(slot) : motion == Motion::share ? halo.share(slot) : halo.accumulate(slot);
+    for_points([&](int block, int q, const Index& p) {
+      if (is_own(block)) {
+        ASSERT_EQ(at(slot, (block - first) * fields + q, p), apart.at(block, q, p)) << to_word(motion);
+      }
+    });
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+
+  const Layout& layout;
+  ExchangeSpec spec;
+  std::vector<std::vector<double>> memory;
+  Views views;
+};
+
+/// Three fields of random centrings and widths; the same on all ranks.
+ExchangeSpec random_spec(std::mt19937& random, const GridSpec& grid) {
+  ExchangeSpec spec;
+  spec.quantities = {{"u", 8}, {"v", 8}, {"w", 8}};
+  for (Quantity& q : spec.quantities) {
+    q.centring = static_cast<Centring>(pick(random, 0, 1 + grid.dims));
+    ExchangeSpec::Sides& sides = spec.widths.emplace_back();
+    for (int d = 0; d < grid.dims; ++d) {
+      sides.low[d] = pick(random, 0, 1);
+      sides.high[d] = pick(random, 0, 1);
+      if (pick(random, 0, 3) == 0) q.edges[d] = static_cast<Edge>(pick(random, 1, 2));
+    }
+  }
+  return spec;
+}
+
+TEST(Blocks, GetTheValuesOfBlocksThatHaveARankEachByEveryStrategy) {
+  std::mt19937 random(45);
+  std::size_t tried = 0;
+  for (const std::string& name : strategy_names())
+    for (int n = 0; n < (thorough() ? 6 : 1); ++n) {
+      GridSpec grid;
+      grid.dims = pick(random, 1, 3);
+      for (int d = 0; d < grid.dims; ++d) {
+        grid.cells[d] = pick(random, 6, 9);
+        grid.periodic[d] = pick(random, 0, 1) != 0;
+      }
+      const Layout layout = random_deal(random, grid, world_size(), 3 * world_size(), false);
+      const ExchangeSpec spec = random_spec(random, grid);
+      const Strategy strategy(name);
+      SCOPED_TRACE(name);
+      const Tiles tiles(layout, spec, 2);
+      std::optional<Exchange> halo;
+      if (needs_shared_fields(strategy)) continue;
+      if (!run_if_available([&] { halo.emplace(MPI_COMM_WORLD, layout, spec, strategy, tiles.views); })) continue;
+      ++tried;
+      for (const Motion motion : {Motion::fill, Motion::accumulate, Motion::share, Motion::fill})
+        tiles.compare(*halo, motion, strategy, pick(random, 0, 1), random);
+      if (HasFatalFailure()) return;
+    }
+  EXPECT_GT(tried, 20u);
+}
+
+/// Two tiles a rank in a row, each of 4 x 5 cells.
+Grid<2> row_of_tiles() {
+  std::vector<Box> own;
+  for (const std::int64_t tile : {world_rank(), world_rank() + world_size()})
+    own.push_back({{4 * tile, 0, 0}, {4 * tile + 4, 5, 1}});
+  return Grid<2>::of_blocks(MPI_COMM_WORLD, {8 * world_size(), 5}, {true, false}, own);
+}
+
+TEST(Blocks, AreFieldsOfAGridWhosePartsMoveAlone) {
+  const auto grid = row_of_tiles();
+  EXPECT_EQ(grid.blocks(), 2);
+  EXPECT_EQ(grid.cells(1), (Index{4, 5, 1}));
+  std::vector<Field<double, 2>> fields;
+  std::vector<FieldRef> refs;
+  for (const int block : {0, 1})
+    for (const char* name : {"u", "v"}) fields.emplace_back(grid, FieldOptions{.name = name, .block = block});
+  for (const auto& field : fields) refs.push_back(field);
+  auto halo = make_exchange(grid, refs, "direct:merged/p2p", {.guard = true});
+  const auto set = [&] {
+    for (int q = 0; q < 4; ++q)
+      for (std::int64_t i = -1; i <= 4; ++i)
+        for (std::int64_t j = -1; j <= 5; ++j)
+          fields[q][0](i, j) = i < 0 || i > 3 || j < 0 || j > 4 ? -1 : 100 * q + grid.owned(q / 2).lo[0] + i;
+  };
+  set();
+  halo.exchange({.only = {1}});
+  for (int q = 0; q < 4; ++q) {
+    const int before = (grid.rank() + world_size() - 1) % world_size();
+    // The tile before a first tile is the last rank's first one, or, around the grid, the last one's second.
+    const std::int64_t end = 8 * world_size(), left = (grid.owned(q / 2).lo[0] - 1 + end) % end;
+    const int block_left = q / 2 == 0 && grid.rank() == 0 ? 1 : q / 2 == 1 && grid.rank() == 0 ? 0 : q / 2;
+    EXPECT_EQ(fields[q][0](-1, 2), q % 2 == 0 ? -1 : 100 * (2 * block_left + 1) + left) << q << " " << before;
+  }
+  set();
+  halo.exchange();
+  halo.require_fresh(1);
+  halo.changed();
+  EXPECT_THROW(halo.require_fresh(1), UsageError);
+  halo.exchange();
+  const double last = fields[3][0](4, 0);
+  fields[3][0](3, 4) = fields[3][0](4, 0);
+  halo.changed();
+  fields[3][0](3, 4) = fields[3][0](4, 0);  // reads a stale halo
+  EXPECT_FALSE(last == fields[3][0](4, 0));
+  try {
+    halo.check_clean();
+    FAIL() << "poison was not found";
+  } catch (const UsageError& error) {
+    const Index first = grid.owned(1).lo;
+    const std::string point = "(" + std::to_string(first[0] + 3) + ", 4)";
+    if (grid.rank() == 0) {
+      EXPECT_PART(error.what(), point);
+    }
+  }
+}
+
+TEST(Blocks, FollowOtherArraysAndAuto) {
+  const auto grid = row_of_tiles();
+  std::vector<std::vector<double>> arrays(4, std::vector<double>(6 * 7));
+  const auto ref = [&](int block, double* first) {
+    return view<double, 2>(grid, {first + 7},
+                           {.stride = {8, 48}, .low = {1, 1}, .high = {1, 1}, .name = "u", .block = block});
+  };
+  for (const char* strategy : {"direct/auto:quick", "ordered/rma-fence", "ordered/shared:packed"}) {
+    std::optional<Exchange> halo;
+    if (!run_if_available([&] {
+          halo.emplace(make_exchange(grid, {ref(0, arrays[0].data()), ref(1, arrays[1].data())}, strategy));
+        }))
+      continue;
+    for (int turn = 0; turn < (thorough() ? 300 : 60); ++turn) {
+      const std::size_t from = turn % 3 == 0 ? 0 : 2;
+      for (std::size_t block = 0; block < 2; ++block)
+        for (std::int64_t i = -1; i <= 4; ++i)
+          for (std::int64_t j = -1; j <= 5; ++j)
+            arrays[from + block][static_cast<std::size_t>(7 + i + 6 * j)] =
+                i < 0 || i > 3 ? -1 : static_cast<double>(turn + 10 * (grid.owned(static_cast<int>(block)).lo[0] + i));
+      const std::vector<void*> first{&arrays[from][7], &arrays[from + 1][7]};
+      halo->exchange_at(first);
+      const std::int64_t end = 8 * world_size();
+      for (int block = 0; block < 2; ++block) {
+        const std::int64_t low = grid.owned(block).lo[0];
+        const auto* at = static_cast<const double*>(first[static_cast<std::size_t>(block)]);
+        ASSERT_EQ(at[-1], static_cast<double>(turn + 10 * ((low + end - 1) % end))) << strategy << " " << turn;
+        ASSERT_EQ(at[4 + 6 * 4], static_cast<double>(turn + 10 * ((low + 4) % end))) << strategy << " " << turn;
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+  }
+}
+
+TEST(Blocks, RefuseFieldsThatDoNotFitThem) {
+  const auto grid = row_of_tiles();
+  Field<double, 2> one(grid, {.block = 0}), two(grid, {.block = 1}), wide(grid, {.halo = 2, .block = 1});
+  Field<float, 2> other(grid, {.block = 1});
+  Field<double, 2> node(grid, {.centring = Centring::node, .block = 1});
+  const auto refused = [&](const std::vector<FieldRef>& fields) {
+    try {
+      make_exchange(grid, fields);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused({one, two}), "accepted");
+  EXPECT_EQ(refused({one, wide}), "accepted");
+  EXPECT_PART(refused({wide, two}), "has room for 1 ghost layers");
+  EXPECT_PART(refused({one}), "1 fields for 2 blocks of this rank");
+  EXPECT_PART(refused({one, other}), "of block 1 has points of 4 bytes");
+  EXPECT_PART(refused({one, node}), "of block 1 has points of 8 bytes, node");
+  EXPECT_THROW((Field<double, 2>(grid, {.block = 2})), UsageError);
+  EXPECT_THROW((Field<double, 2>(grid, {.memory = MemoryKind::shared})), UsageError);
+  EXPECT_THROW(sum(grid, one), UsageError);
+  EXPECT_THROW(write_field(grid, one, "/nowhere/u.npy"), UsageError);
+  EXPECT_THROW(interior(grid, 1), UsageError);
+  EXPECT_THROW(best(grid, one, "vienna", {}), UsageError);
+  EXPECT_THROW(Redistribution(MPI_COMM_WORLD, grid.layout(), grid.layout(), {one}, {two}), UsageError);
+  EXPECT_THROW((Stepper(grid, {one}, Choice{}, SweepSpec{})), UsageError);
+  EXPECT_EQ(boundary(grid, 1, 1).size(), 2u);
+}
+
+}  // namespace
+}  // namespace haloscope
