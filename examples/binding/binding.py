@@ -6,7 +6,7 @@ It makes the calls of docs/extend/language.md and no others. For Python, use the
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
 
-ABI = 7  # HS_ABI of the header from which the structs below were copied
+ABI = 8  # HS_ABI of the header from which the structs below were copied
 Triple, Triple64 = c_int32 * 3, c_int64 * 3
 
 
@@ -36,6 +36,8 @@ class GridOptions(ctypes.Structure):
         ("problem", c_char_p),
         ("problem_status", c_int32),
         ("active_ranks", c_int32),
+        ("block_count", c_int32),
+        ("blocks", POINTER(Box)),
     ]
 
 

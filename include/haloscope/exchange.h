@@ -35,7 +35,7 @@ typedef struct hs_box {
 enum {
   HS_SPLIT_EVEN,      /* blocks as even as possible, by `process_grid` and `rank_order` */
   HS_SPLIT_CARTESIAN, /* even blocks; positions, periods, rank order of a communicator of MPI_Cart_create, by `axes` */
-  HS_SPLIT_BOXES      /* each rank specifies its cells: `owned`; topologies are ignored */
+  HS_SPLIT_BOXES      /* each rank specifies its cells: `owned` or `blocks`; topologies are ignored */
 };
 enum { HS_NOT_SPLIT = -1 }; /* in `axes`: the communicator does not split this dimension */
 
@@ -67,6 +67,11 @@ typedef struct hs_grid_options {
   /* EVEN: ranks that own cells, the first ones, for coarse grids and gathered fields; 0 (default): all; where no
    * process grid of all ranks fits the cells, the largest number that fits */
   int32_t active_ranks;
+  /* BOXES: this rank's blocks, global, in place of `owned`, where ranks have several each: tiles, blocks that a balancer
+   * has dealt out. An exchange then takes the fields of a rank's first block, then the same ones of the next. Sums,
+   * files, redistributions and arrays of devices need one block a rank */
+  int32_t block_count; /* -1 (default): `owned` is the only one */
+  const hs_box* blocks;
 } hs_grid_options;
 
 typedef struct hs_grid hs_grid;
@@ -75,20 +80,25 @@ void hs_grid_init(hs_grid_options* options);
 /* Creates a grid split over the ranks of `comm`, which must live as long as exchanges are created on the grid.
  * Fails with HS_USAGE for cells or ranks that do not fit each other, boxes that overlap, leave a gap or do not line
  * up (naming the cell), a communicator with a different topology or a graph, an inter-communicator; for MPI_COMM_NULL
- * on the ranks that pass it. Cost: a reduction; BOXES: 48 bytes from each rank to all; `reorder`: 8. */
+ * on the ranks that pass it. Cost: a reduction; BOXES: 8 bytes from each rank to all and 48 for each block; `reorder`:
+ * 8. */
 hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid);
 /* The same for a communicator of Fortran: comm%MPI_VAL of mpi_f08, an integer of mpi; comm.py2f() of mpi4py. */
 hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** grid);
 /* Local. */
 hs_status hs_grid_free(hs_grid* grid);
-/* Returns this rank's cells, in global coordinates. */
+/* Returns this rank's cells, in global coordinates. Fails with HS_USAGE on a grid of several blocks a rank. */
 hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned);
+/* Returns the cells of a block of this rank, from 0; of block 0 without any: none. */
+hs_status hs_grid_block(const hs_grid* grid, int32_t block, hs_box* owned);
 /* The split of a grid. Dimensions that it lacks have 1 cell and 1 rank. */
 typedef struct hs_grid_data {
   int64_t cells[3]; /* global */
   int32_t periodic[3];
   int32_t ranks[3];   /* the process grid */
   int32_t dims, size; /* size: number of ranks */
+  int32_t blocks;     /* of this rank */
+  int32_t several;    /* 1: some rank has several blocks */
 } hs_grid_data;
 
 hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data);
@@ -159,7 +169,8 @@ typedef struct hs_exchange_options {
 typedef struct hs_exchange hs_exchange;
 
 void hs_exchange_init(hs_exchange_options* options);
-/* Opens an exchange of `count` >= 1 arrays, of any mixture of types. Their memory must stay in place.
+/* Opens an exchange of `count` >= 1 arrays, of any mixture of types. Their memory must stay in place. Where a rank has
+ * several blocks: the arrays of the first block, then the same ones of the next.
  * options  NULL: the defaults. HALOSCOPE_STRATEGY in the environment of rank 0 overrides the strategy, which
  *          rank 0 reports.
  * Halos may be wider than blocks: their points then come from ranks beyond the neighbours, and around a periodic

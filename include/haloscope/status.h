@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* The version of these interfaces; a library with another hs_abi() must not be called through this header. */
-#define HS_ABI 7
+#define HS_ABI 8
 
 #ifdef __cplusplus
 extern "C" {

@@ -61,7 +61,8 @@ class Exchange(Opened):
         """Open an exchange of `arrays`, of any mixture of types. Collective. The arrays must stay in place.
 
         grid: a Grid, or a communicator with a Cartesian topology; the shapes of arrays then define each rank's cells.
-        arrays: arrays with their halos, in a list or a tuple; anything else is one array. A Field describes an array in
+        arrays: arrays with their halos, in a list or a tuple; anything else is one array. Where ranks have several
+            blocks: the arrays of the first block, then the same ones of the next. A Field describes an array in
             more detail. Either all arrays or none are in device memory (CuPy, PyTorch), if the library was built for
             the device. There, `auto` is "direct:merged/auto-device".
         halo: ghost layers on every side, or per axis a number or (low, high); they may be wider than a rank's block.
@@ -96,7 +97,7 @@ class Exchange(Opened):
         )
         waiting = dropped.waiting()
         found = gather(comm, "an exchange", [len(waiting), types])
-        refuse_unlike_types(comm, [f"{one.name}: {one.type}" for one in described], found[:, 1])
+        refuse_unlike_types(comm, [f"{one.name}: {one.type}" for one in described[: self._each]], found[:, 1])
         ffi, _ = library()
         handle = ffi.new("hs_exchange**")
         dropped.free(comm, waiting, found[:, 0])
@@ -113,7 +114,7 @@ class Exchange(Opened):
             lib.hs_exchange_finish_on,
             lib.hs_exchange_progress,
         )
-        self._parts = Parts(self.grid, described)
+        self._parts = Parts(self.grid, described, self._each)
         self._done = ffi.new("int32_t*")
 
     def _prepare(
@@ -127,7 +128,16 @@ class Exchange(Opened):
         if axes is not None:
             raise UsageError("axes splits arrays over a communicator; a Grid has a split: leave axes out")
         slots = len(slots_of(fields[0], name_of(fields[0], 0)))
-        described = [Described(self.grid, field, number, layers, slots) for number, field in enumerate(fields)]
+        blocks = self.grid.blocks
+        if len(fields) % len(blocks):
+            raise UsageError(
+                f"an exchange got {len(fields)} arrays for {len(blocks)} blocks of this rank; pass the arrays of the "
+                "first block, then the same ones of the next"
+            )
+        self._each = len(fields) // len(blocks)
+        described = [
+            Described(blocks[number // self._each], field, number, layers, slots) for number, field in enumerate(fields)
+        ]
         structs = ffi.new("hs_field[]", len(described))
         for one, struct in zip(described, structs, strict=True):
             one.fill(self.grid, struct)
@@ -137,7 +147,7 @@ class Exchange(Opened):
         if strategy is not None:
             self._strategy = ffi.new("char[]", text("strategy", strategy))
             options.strategy = self._strategy
-        types = mark([one.type for one in described])
+        types = mark([one.type for one in described[: self._each]])
         return described, options, structs, types, Dropped.on(self.grid.comm)
 
     def start(

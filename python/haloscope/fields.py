@@ -10,7 +10,7 @@ import numpy as np
 from haloscope import memory
 from haloscope.arguments import flag, text
 from haloscope.errors import UsageError
-from haloscope.grid import Centring, Grid, Halo, sides_of
+from haloscope.grid import Block, Centring, Halo, sides_of
 from haloscope.ranks import library
 
 # An array of NumPy, or an object that exposes its memory by __dlpack__, __array_interface__, __cuda_array_interface__
@@ -101,7 +101,7 @@ def can_be_added(dtype: np.dtype) -> bool:
 class Described:
     """The C struct of one field, with the arrays that it points to."""
 
-    def __init__(self, grid: Grid, field: Field, number: int, layers: tuple[Halo, Halo | None], slots: int):
+    def __init__(self, grid: Block, field: Field, number: int, layers: tuple[Halo, Halo | None], slots: int):
         self.name = name_of(field, number)
         self.encoded = library()[0].new("char[]", text("name", self.name))
         arrays = slots_of(field, self.name)
@@ -118,7 +118,7 @@ class Described:
         self.type = _type_of(self.arrays[0], grid._dims)
         self.first = library()[0].new("void*[]", [self.pointer(array) for array in self.arrays])
 
-    def _centring_by_shape(self, grid: Grid) -> Centring:
+    def _centring_by_shape(self, grid: Block) -> Centring:
         """Return the centring for which the first array has the right shape; "cell" where none or several have."""
         shape = self.arrays[0].shape[: grid._dims]
         more = [n - cells - sum(room) for n, cells, room in zip(shape, grid.shape, self.room, strict=False)]
@@ -126,7 +126,7 @@ class Described:
             return "node"
         return f"face-{more.index(1)}" if sorted(more) == [0] * (grid._dims - 1) + [1] else "cell"
 
-    def _check(self, grid: Grid, array: np.ndarray) -> None:
+    def _check(self, grid: Block, array: np.ndarray) -> None:
         dims, one = grid._dims, self.arrays[0]
         points = grid.points(self.centring)
         wanted = tuple(n + low + high for n, (low, high) in zip(points, self.room, strict=True))
@@ -178,7 +178,7 @@ class Described:
         start: int = array.__array_interface__["data"][0]
         return library()[0].cast("void*", start + self.before)
 
-    def fill(self, grid: Grid, into: Any) -> None:
+    def fill(self, grid: Block, into: Any) -> None:
         """Set the members of a C struct."""
         _, lib = library()
         into.first, into.name, into.element_bytes = self.first, self.encoded, self.element_bytes

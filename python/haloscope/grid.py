@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 Halo = int | Sequence[int | tuple[int, int]]
+_SLICES = "a slice for each axis, as (slice(0, 4), slice(0, 8))"
 Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
 
 
@@ -55,11 +56,75 @@ def split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
     return found
 
 
-class Grid(Unique):
+class Block:
+    """The cells of one block of a rank.
+
+    Attributes: `owned`, its cells as global slices, and `shape`, its cells, per axis; `cells`, `periodic` of the grid;
+    `order`.
+    """
+
+    cells: tuple[int, ...]
+    periodic: tuple[bool, ...]
+    owned: tuple[slice, ...]
+    shape: tuple[int, ...]
+    order: Literal["C", "F"]
+    _dims: int
+
+    def _dimension(self, axis: int) -> int:
+        """Return the library's dimension of an axis: x is the axis that is contiguous in memory."""
+        return axis if self.order == "F" else self._dims - 1 - axis
+
+    def _by_axis(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Turn numbers by dimension into numbers by axis, or back."""
+        return tuple(int(numbers[self._dimension(axis)]) for axis in range(self._dims))
+
+    def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the widths, with 0 where this rank's cells end at an edge of the grid."""
+        ends = [
+            (not wraps and part.start <= 0, not wraps and part.stop >= cells)
+            for part, cells, wraps in zip(self.owned, self.cells, self.periodic, strict=True)
+        ]
+        return without_ends(ends, sides)
+
+    def zeros(self, halo: Halo = 1, dtype: Any = float, centring: Centring = "cell") -> np.ndarray:
+        """Return an array of zeros for this rank's points and their halo. Local."""
+        sides = sides_of(halo, self._dims)
+        wanted = [n + low + high for n, (low, high) in zip(self.points(centring), sides, strict=True)]
+        with named("dtype", dtype):
+            element = np.dtype(dtype)
+        return np.zeros(wanted, element, order=self.order)
+
+    def inner(self, halo: Halo = 1) -> tuple[slice, ...]:
+        """Return the slices of an array with this halo that hold this rank's points, as in u[grid.inner()]. Local."""
+        return tuple(slice(low, -high or None) for low, high in sides_of(halo, self._dims))
+
+    def points(self, centring: Centring = "cell") -> tuple[int, ...]:
+        """Return this rank's points per axis: its cells, plus 1 in each axis where points lie between cells."""
+        between = points_between(centring, self._dims)
+        return tuple(n + more for n, more in zip(self.shape, between, strict=True))
+
+    def _centring(self, centring: Centring) -> int:
+        _, lib = library()
+        between = points_between(centring, self._dims)
+        if centring in ("cell", "node"):
+            return int(lib.HS_CENTRING_CELL if centring == "cell" else lib.HS_CENTRING_NODE)
+        return int(lib.HS_CENTRING_FACE_X) + self._dimension(between.index(1))
+
+
+class _OneOfSeveral(Block):
+    """A block of a rank on a grid where ranks have several."""
+
+    def __init__(self, grid: Grid, owned: tuple[slice, ...]):
+        self.cells, self.periodic, self.order, self._dims = grid.cells, grid.periodic, grid.order, grid._dims
+        self.owned, self.shape = owned, _extents(owned)
+
+
+class Grid(Block, Unique):
     """A grid of cells, split over the ranks of a communicator.
 
     Attributes: `comm`; `cells`, `periodic`, `ranks` (the process grid) and `shape` (this rank's cells) per axis;
-    `owned`, this rank's cells as global slices; `order`.
+    `owned`, this rank's cells as global slices; `order`; `blocks`, this rank's blocks, of which each has `owned`,
+    `shape`, zeros(), inner() and points(). Where ranks have several blocks, only these have them, not the grid.
     """
 
     def __init__(
@@ -69,7 +134,7 @@ class Grid(Unique):
         *,
         periodic: bool | Sequence[bool] = False,
         process_grid: str | Sequence[int] | None = None,
-        owned: Sequence[slice] | None = None,
+        owned: Sequence[slice] | Sequence[Sequence[slice]] | None = None,
         holes: bool = False,
         order: Literal["C", "F"] = "C",
         reorder: bool = False,
@@ -90,7 +155,10 @@ class Grid(Unique):
             blocks as close to cubes or squares as possible. Numbers in a text, as in "2x1", are refused, because C and
             C++ count from x.
         owned: this rank's cells, a slice of global indices per axis, counted from 0, not from the end. Blocks may be
-            uneven but must line up; an empty slice: no cells. Topologies are ignored.
+            uneven but must line up; an empty slice: no cells. Topologies are ignored. For several blocks a rank (tiles,
+            blocks that a balancer has dealt out) a list of such blocks, also on ranks with one or none. An exchange
+            then takes the arrays of a rank's first block, then the same ones of the next; sums, files, redistributions
+            and arrays of devices need one block a rank.
         holes: whether cells may belong to no rank; with `owned`.
         order: the contiguous axis of arrays in memory, the last ("C") or the first ("F"), equal on all ranks. Arrays in
             another order work too, but slower.
@@ -216,17 +284,26 @@ class Grid(Unique):
                     raise UsageError(f"axes is {shown(axes)}; the grid has axes 0 to {self._dims - 1}")
                 options.axes[self._dimension(found)] = dimension
 
-    def _set_owned(self, options: Any, owned: Sequence[slice], cells: list[int]) -> None:
+    def _set_owned(self, options: Any, owned: Any, cells: list[int]) -> None:
         with named("owned", owned):
-            wanted = "a slice for each axis, as (slice(0, 4), slice(0, 8))"
-            parts = each("owned", owned, wanted)
-            if not all(isinstance(part, slice) for part in parts):
-                raise UsageError(f"owned is {shown(owned)}; pass {wanted}")
-            if len(parts) != len(cells):
-                raise UsageError(f"owned has {len(parts)} slices for {len(cells)} axes; pass one for each")
-            for axis, (part, cells_of_axis) in enumerate(zip(parts, cells, strict=True)):
-                d = self._dimension(axis)
-                options.owned.lo[d], options.owned.hi[d] = _bounds(part, axis, cells_of_axis)
+            blocks = each("owned", owned, _SLICES)
+            if any(isinstance(part, slice) for part in blocks):
+                return self._set_box(options.owned, owned, cells)
+            self._blocks = library()[0].new("hs_box[]", len(blocks))
+            options.blocks, options.block_count = self._blocks, len(blocks)
+            for box, block in zip(self._blocks, blocks, strict=True):
+                self._set_box(box, block, cells)
+        return None
+
+    def _set_box(self, box: Any, owned: Any, cells: list[int]) -> None:
+        parts = each("owned", owned, _SLICES)
+        if not all(isinstance(part, slice) for part in parts):
+            raise UsageError(f"owned is {shown(owned)}; pass {_SLICES}")
+        if len(parts) != len(cells):
+            raise UsageError(f"owned has {len(parts)} slices for {len(cells)} axes; pass one for each")
+        for axis, (part, cells_of_axis) in enumerate(zip(parts, cells, strict=True)):
+            d = self._dimension(axis)
+            box.lo[d], box.hi[d] = _bounds(part, axis, cells_of_axis)
 
     def _rule_of(self, process_grid: Any) -> bytes:
         if isinstance(process_grid, str):
@@ -242,23 +319,25 @@ class Grid(Unique):
             raise UsageError(f"process_grid is {tuple(ranks)} for {self._dims} axes; pass a number for each")
         return "x".join(str(n) for n in self._by_axis(ranks)).encode()
 
-    def _dimension(self, axis: int) -> int:
-        """Return the library's dimension of an axis: x is the axis that is contiguous in memory."""
-        return axis if self.order == "F" else self._dims - 1 - axis
-
-    def _by_axis(self, numbers: Sequence[int]) -> tuple[int, ...]:
-        """Turn numbers by dimension into numbers by axis, or back."""
-        return tuple(int(numbers[self._dimension(axis)]) for axis in range(self._dims))
-
     def _read(self) -> None:
         ffi, _ = library()
         data, box = ffi.new("hs_grid_data*"), ffi.new("hs_box*")
         call("hs_grid_get", self._handle, data)
-        call("hs_grid_owned", self._handle, box)
         self.cells, self.ranks = self._by_axis(data.cells), self._by_axis(data.ranks)
         self.periodic = tuple(map(bool, self._by_axis(data.periodic)))
-        self.owned = tuple(map(slice, self._by_axis(box.lo), self._by_axis(box.hi)))
-        self.shape = tuple(part.stop - part.start for part in self.owned)
+        blocks = []
+        for block in range(max(1, data.blocks)):
+            call("hs_grid_block", self._handle, block, box)
+            blocks.append(tuple(map(slice, self._by_axis(box.lo), self._by_axis(box.hi))))
+        if data.several:
+            self.blocks: tuple[Block, ...] = tuple(_OneOfSeveral(self, owned) for owned in blocks)
+        else:
+            self.owned, self.shape, self.blocks = blocks[0], _extents(blocks[0]), (self,)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("owned", "shape"):
+            raise UsageError(f"the grid has several blocks a rank; use {name} of each of its blocks")
+        raise AttributeError(f"a Grid has no attribute {name!r}")
 
     def neighbour(self, offset: Sequence[int]) -> int:
         """Return the rank at `offset` (-1, 0 or 1 per axis), maybe this one; -1 beyond an edge and in a hole. Local."""
@@ -272,37 +351,9 @@ class Grid(Unique):
         call("hs_grid_neighbour", self._handle, self._rank, by_dimension, found)
         return int(found[0])
 
-    def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return the widths, with 0 where this rank's cells end at an edge of the grid."""
-        ends = [
-            (not wraps and part.start <= 0, not wraps and part.stop >= cells)
-            for part, cells, wraps in zip(self.owned, self.cells, self.periodic, strict=True)
-        ]
-        return without_ends(ends, sides)
 
-    def zeros(self, halo: Halo = 1, dtype: Any = float, centring: Centring = "cell") -> np.ndarray:
-        """Return an array of zeros for this rank's points and their halo. Local."""
-        sides = sides_of(halo, self._dims)
-        wanted = [n + low + high for n, (low, high) in zip(self.points(centring), sides, strict=True)]
-        with named("dtype", dtype):
-            element = np.dtype(dtype)
-        return np.zeros(wanted, element, order=self.order)
-
-    def inner(self, halo: Halo = 1) -> tuple[slice, ...]:
-        """Return the slices of an array with this halo that hold this rank's points, as in u[grid.inner()]. Local."""
-        return tuple(slice(low, -high or None) for low, high in sides_of(halo, self._dims))
-
-    def points(self, centring: Centring = "cell") -> tuple[int, ...]:
-        """Return this rank's points per axis: its cells, plus 1 in each axis where points lie between cells."""
-        between = points_between(centring, self._dims)
-        return tuple(n + more for n, more in zip(self.shape, between, strict=True))
-
-    def _centring(self, centring: Centring) -> int:
-        _, lib = library()
-        between = points_between(centring, self._dims)
-        if centring in ("cell", "node"):
-            return int(lib.HS_CENTRING_CELL if centring == "cell" else lib.HS_CENTRING_NODE)
-        return int(lib.HS_CENTRING_FACE_X) + self._dimension(between.index(1))
+def _extents(owned: tuple[slice, ...]) -> tuple[int, ...]:
+    return tuple(part.stop - part.start for part in owned)
 
 
 def _bounds(part: slice, axis: int, cells: int) -> tuple[int, int]:

@@ -18,12 +18,16 @@ _MOST = 256  # parts in the cache: programs may make new arrays for each call
 
 
 class Parts:
-    """The parts of an open exchange, as structs of C, cached by the arguments of calls."""
+    """The parts of an open exchange, as structs of C, cached by the arguments of calls.
 
-    def __init__(self, grid: Grid, described: Sequence[Described]):
-        self._grid, self._described = grid, described
+    Fields are numbered within a block.
+    """
+
+    def __init__(self, grid: Grid, described: Sequence[Described], fields: int):
+        """described: the arrays of all blocks, block by block. fields: arrays of each block."""
+        self._grid, self._described, self._fields = grid, described, fields
         self._cached: dict[tuple, tuple] = {}
-        self._not_added = [n for n, one in enumerate(described) if not can_be_added(one.arrays[0].dtype)]
+        self._not_added = [n for n, one in enumerate(described[:fields]) if not can_be_added(one.arrays[0].dtype)]
         self.whole = library()[0].NULL
 
     def forget(self) -> None:
@@ -56,7 +60,7 @@ class Parts:
 
     def not_added(self, part: Any) -> Described | None:
         """Return the first field of a part whose elements cannot be added; None: all can be."""
-        chosen = part.only[0 : part.count] if part and part.only else range(len(self._described))
+        chosen = part.only[0 : part.count] if part and part.only else range(self._fields)
         first = next((number for number in self._not_added if number in chosen), None)
         return None if first is None else self._described[first]
 
@@ -80,12 +84,15 @@ class Parts:
     def _numbers(self, chosen: list[Any], slot: Any) -> list[int]:
         if not chosen:
             raise UsageError("only names no array; pass arrays of the exchange, or leave it out for all of them")
-        return [self._number(one, slot) for one in chosen]
+        numbers = [self._number(one, slot) for one in chosen]
+        if len(self._described) > self._fields:  # arrays of several blocks may be one field
+            numbers = list(dict.fromkeys(number % self._fields for number in numbers))
+        return numbers
 
     def _number(self, one: Any, slot: Any) -> int:
         """Return the number of a field, from 0."""
         if type(one) is int:
-            count = len(self._described)
+            count = self._fields
             if not 0 <= one < count:
                 raise UsageError(f"only names array {one}; the exchange has arrays 0 to {count - 1}")
             return one

@@ -74,6 +74,11 @@ def test_ranks_take_places_beside_those_of_their_node(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "reordered_grids.py") == ["right"]
 
 
+@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
+def test_ranks_may_own_several_blocks_or_none(ranks):
+    assert on_ranks(ranks, RANK_PROGRAMS / "several_blocks.py") == ["right"]
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_stale_halos_are_named_and_found_by_a_guarded_exchange(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "guarded_exchanges.py") == ["named"]

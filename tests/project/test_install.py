@@ -20,7 +20,7 @@ from programs import ended, run
 
 HEAT = ROOT / "examples" / "heat"
 needs_fortran = pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
-CODES = ["phases", "pencils", "nodes", "transposes", "waves"]  # with the structure of real codes
+CODES = ["phases", "pencils", "nodes", "transposes", "waves", "tiles"]  # with the structure of real codes
 PLANNED = f"6 messages, {8 * 2 * (32 * 32 + 34 * 32 + 34 * 34)} bytes"  # blocks of 32 cubed, a halo of one layer
 
 
@@ -74,7 +74,8 @@ def test_another_project_exchanges_halos_in_every_language(consumer, program, ra
 def test_a_code_of_many_exchanges_has_the_same_bits_in_every_language(consumer, code, language, ranks):
     """phases: seven exchanges a step of other fields of 15, and of other depths, by one exchange; pencils: sides and
     dimensions by call, with ghost rows that the code has computed; nodes: sums and shares without ghost layers;
-    transposes: rows, columns, and all cells on one rank; waves: dimensions and layers that are known at run time.
+    transposes: rows, columns, and all cells on one rank; waves: dimensions and layers that are known at run time;
+    tiles: several blocks a rank, of sizes and numbers that are known at run time.
     """
     if language == "f" and not shutil.which("gfortran"):
         pytest.skip("no Fortran compiler")

@@ -60,7 +60,13 @@ module haloscope
     type(c_ptr) :: process_grid, nodes
     integer(c_int32_t) :: reorder, node_count
     type(c_ptr) :: problem
-    integer(c_int32_t) :: problem_status, active_ranks
+    integer(c_int32_t) :: problem_status, active_ranks, block_count
+    type(c_ptr) :: blocks
+  end type
+
+  type, bind(c) :: hs_grid_data
+    integer(c_int64_t) :: cells(3)
+    integer(c_int32_t) :: periodic(3), ranks(3), dims, size, blocks, several
   end type
 
   type, bind(c) :: hs_field
@@ -87,11 +93,17 @@ module haloscope
     private
     type(c_ptr) :: handle = c_null_ptr
     integer :: dims = 0
-    integer(c_int64_t) :: low(3) = 0, high(3) = 1
+    integer(c_int64_t) :: low(3) = 0, high(3) = 1  ! of the first block
+    integer :: count = 0                           ! of this rank's blocks
+    logical :: several = .false.                   ! blocks of some rank
   contains
     procedure :: create => grid_create
     procedure :: create_cartesian => grid_create_cartesian
     procedure :: create_of_boxes => grid_create_of_boxes
+    procedure :: create_of_blocks => grid_create_of_blocks
+    procedure :: blocks => grid_blocks
+    procedure :: block_shape => grid_block_shape
+    procedure :: block_first => grid_block_first
     procedure, private :: shape_in_4_bytes, shape_in_8_bytes, first_in_4_bytes, first_in_8_bytes
     generic :: shape => shape_in_4_bytes, shape_in_8_bytes
     generic :: first => first_in_4_bytes, first_in_8_bytes
@@ -127,6 +139,7 @@ module haloscope
     type(added), allocatable :: arrays(:)  ! for the next open()
     type(added), allocatable :: bound(:)   ! the arrays of the open exchange; the library stores their addresses
     integer(c_int32_t) :: slots = 0        ! of each of them
+    integer :: each = 0                    ! arrays of each block
     integer :: dims = 0
     character(longest_text) :: problem = ''
     integer(c_int32_t) :: problem_status = usage
@@ -256,10 +269,16 @@ module haloscope
       type(hs_grid_options), intent(in) :: options
       type(c_ptr), intent(out) :: grid
     end function
-    integer(c_int32_t) function hs_grid_owned(grid, owned) bind(c)
+    integer(c_int32_t) function hs_grid_block(grid, block, owned) bind(c)
       import :: c_int32_t, c_ptr, hs_box
       type(c_ptr), value :: grid
-      type(hs_box), intent(out) :: owned
+      integer(c_int32_t), value :: block
+      type(hs_box), intent(inout) :: owned
+    end function
+    integer(c_int32_t) function hs_grid_get(grid, data) bind(c)
+      import :: c_int32_t, c_ptr, hs_grid_data
+      type(c_ptr), value :: grid
+      type(hs_grid_data), intent(inout) :: data
     end function
     integer(c_int32_t) function hs_grid_dot(grid, field, other, total) bind(c)
       import :: c_int32_t, c_ptr, c_double, hs_field
@@ -479,6 +498,45 @@ contains
     call this%make(comm, options, problem, stat, errmsg)
   end subroutine
 
+  !> Splits a grid into the blocks that each rank specifies, which may be several: tiles, blocks that a balancer has
+  !! dealt out. Collective. An exchange takes the arrays of a rank's first block, then the same ones of the next; sums,
+  !! files, redistributions and arrays of devices need one block a rank.
+  !! @param first  global numbers, from 1, of the first cell of each of this rank's blocks: (dimension, block); of size
+  !!               0 in the second dimension: this rank owns no cells. @param last  of the last ones.
+  !! @param holes  true: cells may belong to no rank; default false.
+  !! Fails as create_of_boxes() does, and for an empty block among several.
+  subroutine grid_create_of_blocks(this, comm, cells, first, last, periodic, holes, stat, errmsg)
+    class(halo_grid), intent(inout) :: this
+    class(*), intent(in) :: comm, cells(:), first(:, :), last(:, :)
+    class(*), intent(in), optional :: periodic(:), holes
+    class(*), intent(out), optional :: stat
+    class(*), intent(inout), optional :: errmsg
+    type(hs_grid_options) :: options
+    type(hs_box), allocatable, target :: boxes(:)
+    character(longest_text) :: problem
+    integer :: block, dims, lacking
+    call begin_options(options, cells, periodic, problem)
+    options%split = 2
+    call take_flag(holes, 'holes', options%holes, problem)
+    if (problem == '' .and. size(first, 2) /= size(last, 2)) write (problem, '(2(a, i0), a)') 'first names ', &
+      size(first, 2), ' blocks and last names ', size(last, 2), '; pass both for each block of this rank'
+    allocate (boxes(max(1, size(first, 2))), stat=lacking)
+    if (lacking /= 0) call note_exhausted('blocks', 48_c_int64_t*size(first, 2), problem, options%problem_status)
+    if (problem == '') then
+      dims = counted(options%dims)
+      do block = 1, size(first, 2)
+        boxes(block)%lo = 1
+        boxes(block)%hi = 1
+        call take(first(:, block), 'first', boxes(block)%lo(1:dims), problem)
+        boxes(block)%lo = boxes(block)%lo - 1
+        call take(last(:, block), 'last', boxes(block)%hi(1:dims), problem)
+      end do
+      options%blocks = c_loc(boxes)
+      options%block_count = size(first, 2)
+    end if
+    call this%make(comm, options, problem, stat, errmsg)
+  end subroutine
+
   subroutine begin_options(options, cells, periodic, problem)
     type(hs_grid_options), intent(out) :: options
     class(*), intent(in) :: cells(:)
@@ -501,6 +559,7 @@ contains
     character(kind=c_char), target :: text(longest_text + 1)
     character(longest_text) :: no_communicator, wrong
     integer(c_int32_t) :: status, communicator
+    type(hs_grid_data) :: data
     type(hs_box) :: owned
     call let_grid_go(this, status, wrong)
     if (problem /= '') wrong = problem
@@ -515,13 +574,65 @@ contains
       options%problem = c_loc(text)
     end if
     status = hs_grid_create_f(communicator, options, this%handle)
-    if (status == ok) status = hs_grid_owned(this%handle, owned)
+    if (status == ok) status = hs_grid_get(this%handle, data)
+    if (status == ok) status = hs_grid_block(this%handle, 0, owned)
     if (status == ok) then
+      this%count = data%blocks
+      this%several = data%several /= 0
       this%dims = options%dims
       this%low = owned%lo
       this%high = owned%hi
     end if
     call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> The number of this rank's blocks. Local.
+  pure integer function grid_blocks(this) result(count)
+    class(halo_grid), intent(in) :: this
+    count = this%count
+  end function
+
+  !> The cells of a block of this rank, by dimension. Local. Ends the program for a block that the rank lacks.
+  !! @param block  from 1.
+  function grid_block_shape(this, block) result(cells)
+    class(halo_grid), intent(in) :: this
+    integer, intent(in) :: block
+    integer(c_int32_t) :: cells(this%dims)
+    type(hs_box) :: box
+    integer :: d
+    box = block_of(this, block)
+    do d = 1, this%dims
+      cells(d) = in_4_bytes(box%hi(d) - box%lo(d), 'block_shape')
+    end do
+  end function
+
+  !> The global number of the first cell of a block of this rank, from 1, by dimension; as block_shape().
+  function grid_block_first(this, block) result(cell)
+    class(halo_grid), intent(in) :: this
+    integer, intent(in) :: block
+    integer(c_int32_t) :: cell(this%dims)
+    type(hs_box) :: box
+    integer :: d
+    box = block_of(this, block)
+    do d = 1, this%dims
+      cell(d) = in_4_bytes(box%lo(d) + 1, 'block_first')
+    end do
+  end function
+
+  !> The cells of a block of this rank; of block 1 of none: none. @param block  from 1.
+  function block_of(grid, block) result(box)
+    class(halo_grid), intent(in) :: grid
+    integer, intent(in) :: block
+    type(hs_box) :: box
+    if (hs_grid_block(grid%handle, int(block - 1, c_int32_t), box) /= ok) &
+      error stop 'haloscope: a call names a block that this rank lacks; blocks are numbered from 1 to blocks()'
+  end function
+
+  pure subroutine require_one_block(grid, name)
+    class(halo_grid), intent(in) :: grid
+    character(*), intent(in) :: name
+    if (grid%several) &
+      error stop 'haloscope: '//name//'() was called on a grid of several blocks a rank; call block_'//name//'(block)'
   end subroutine
 
   !> The cells that this rank owns, by dimension: integers of 4 bytes, or of the kind of `mold`. Local.
@@ -530,6 +641,7 @@ contains
     integer(c_int32_t), intent(in), optional :: mold
     integer(c_int32_t) :: cells(this%dims)
     integer :: d
+    call require_one_block(this, 'shape')
     do d = 1, this%dims
       cells(d) = in_4_bytes(this%high(d) - this%low(d), 'shape')
     end do
@@ -539,6 +651,7 @@ contains
     class(halo_grid), intent(in) :: this
     integer(c_int64_t), intent(in) :: mold
     integer(c_int64_t) :: cells(this%dims)
+    call require_one_block(this, 'shape')
     cells = int(this%high(1:this%dims) - this%low(1:this%dims), kind(mold))
   end function
 
@@ -549,6 +662,7 @@ contains
     integer(c_int32_t), intent(in), optional :: mold
     integer(c_int32_t) :: cell(this%dims)
     integer :: d
+    call require_one_block(this, 'first')
     do d = 1, this%dims
       cell(d) = in_4_bytes(this%low(d) + 1, 'first')
     end do
@@ -558,6 +672,7 @@ contains
     class(halo_grid), intent(in) :: this
     integer(c_int64_t), intent(in) :: mold
     integer(c_int64_t) :: cell(this%dims)
+    call require_one_block(this, 'first')
     cell = this%low(1:this%dims) + 1
   end function
 
@@ -771,8 +886,11 @@ contains
     one%field%first = c_loc(first)
     if (problem == '' .and. one%dims /= grid%dims) write (problem, '(2(a, i0), a)') 'an array of ', one%dims, &
       ' dimensions was passed to a call on a grid of ', grid%dims, '; pass the number of the grid''s axes as dims='
+    if (problem == '' .and. grid%several) problem = 'the grid has several blocks a rank, and sums and files need one; '// &
+      'use a grid of one block a rank'
+    if (problem /= '') return
     do d = 1, grid%dims
-      call check_extent(one, grid, d, 1, problem)
+      call check_extent(one, block_of(grid, 1), d, 1, problem)
     end do
   end subroutine
 
@@ -822,14 +940,15 @@ contains
   end subroutine
 
   !> Infers the centring of an array without one from its points beyond the cells and the room of its rank.
-  subroutine infer_centring(one, grid)
+  subroutine infer_centring(one, grid, block)
     type(added), intent(inout) :: one
     class(halo_grid), intent(in) :: grid
+    type(hs_box), intent(in) :: block
     integer(c_int64_t) :: more
     integer :: d, staggered, last
     staggered = 0
     do d = 1, grid%dims
-      more = one%extent(d) - (grid%high(d) - grid%low(d)) - one%room_low(d) - one%room_high(d)
+      more = one%extent(d) - (block%hi(d) - block%lo(d)) - one%room_low(d) - one%room_high(d)
       if (.not. one%infers .or. (more /= 0 .and. more /= 1)) return
       staggered = staggered + int(more)
       if (more == 1) last = d
@@ -981,6 +1100,7 @@ contains
   !! @param strategy  as "ordered/p2p"; default "auto", which tries them while it runs.
   !! @param corners   also fill edges and corners; default true.
   !! @param guard     track and poison stale halos, see changed(); default false. HALOSCOPE_GUARD=1 or 0 overrides it.
+  !! Where ranks have several blocks, the arrays of the first block were added first, then the same ones of the next.
   !! Halos may be wider than blocks. Fails for arrays that do not fit the grid, and for an unknown strategy.
   subroutine exchange_open(this, grid, strategy, corners, stat, errmsg, guard)
     class(halo_exchange), intent(inout) :: this
@@ -1085,7 +1205,13 @@ contains
   subroutine check_arrays(this, grid)
     type(halo_exchange), intent(inout) :: this
     class(halo_grid), intent(in) :: grid
-    integer :: n, d
+    type(hs_box) :: block
+    integer :: n, d, blocks
+    blocks = max(1, grid%blocks())
+    this%each = size(this%arrays)/blocks
+    if (this%problem == '' .and. mod(size(this%arrays), blocks) /= 0) write (this%problem, '(2(a, i0), a)') &
+      'an exchange got ', size(this%arrays), ' arrays for ', blocks, ' blocks of this rank; add the arrays of the '// &
+      'first block, then the same ones of the next'
     if (this%problem == '' .and. size(this%arrays) > 0 .and. this%dims /= grid%dims) &
       write (this%problem, '(3(a, i0))') 'arrays of ', this%dims, ' dimensions were added to an exchange on a grid of ', &
         grid%dims, '; pass the number of the grid''s axes, which are the last ones, to add(): dims=', grid%dims
@@ -1094,22 +1220,23 @@ contains
         if (this%problem == '' .and. size(one%first) /= size(this%arrays(1)%first)) &
           write (this%problem, '(4(a, i0), a)') 'array ', n, ' has ', size(one%first), ' slots and array ', 1, ' has ', &
             size(this%arrays(1)%first), '; name as many buffers of each, by add() and add_slot()'
-        call infer_centring(one, grid)
+        if (grid%dims > 0) block = block_of(grid, merge(min(blocks, 1 + (n - 1)/max(1, this%each)), 1, this%each > 0))
+        call infer_centring(one, grid, block)
         do d = 1, grid%dims
-          call check_extent(one, grid, d, n, this%problem)
+          call check_extent(one, block, d, n, this%problem)
         end do
       end associate
     end do
   end subroutine
 
   !> Finds an array of another size than its rank's points and its halo in a dimension. @param number  of the array.
-  subroutine check_extent(one, grid, d, number, problem)
+  subroutine check_extent(one, block, d, number, problem)
     type(added), intent(in) :: one
-    class(halo_grid), intent(in) :: grid
+    type(hs_box), intent(in) :: block
     integer, intent(in) :: d, number
     character(*), intent(inout) :: problem
     integer(c_int64_t) :: points, wanted
-    points = grid%high(d) - grid%low(d) + between(one%field%centring, d)
+    points = block%hi(d) - block%lo(d) + between(one%field%centring, d)
     wanted = points + one%room_low(d) + one%room_high(d)
     if (problem /= '' .or. one%extent(d) == wanted) return
     write (problem, '(6(a, i0), a)') 'array ', number, ' has ', one%extent(d), ' points in dimension ', d, '; ', &
@@ -1413,9 +1540,9 @@ contains
       problem = "argument 'only' names no array; pass numbers of arrays, or omit it for all arrays"
     if (problem == '') call take(only, 'only', numbers, problem)
     do n = 1, size(only)
-      if (problem == '' .and. (numbers(n) < 1 .or. numbers(n) > size(this%bound))) &
+      if (problem == '' .and. (numbers(n) < 1 .or. numbers(n) > this%each)) &
         write (problem, '(2(a, i0))') "argument 'only' names array ", numbers(n), &
-        '; arrays are numbered in the order of add(), from 1 to ', size(this%bound)
+        '; arrays are numbered in the order of add(), from 1 to ', this%each
       if (problem == '' .and. any(numbers(:n - 1) == numbers(n))) &
         write (problem, '(a, i0, a)') "argument 'only' names array ", numbers(n), ' twice; name it once'
     end do

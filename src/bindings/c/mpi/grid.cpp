@@ -42,13 +42,32 @@ Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::opt
   return layout;
 }
 
-/// The cells that this rank owns; dimensions that the grid does not have are not read.
-Box owned_box(const hs_grid_options& options) {
-  Box own;
-  copy3(options.owned.lo, own.lo);
-  copy3(options.owned.hi, own.hi);
-  for (int d = std::max(0, options.dims); d < 3; ++d) own.lo[d] = 0, own.hi[d] = 1;
+/// The blocks that this rank owns; dimensions that the grid does not have are not read.
+std::vector<Box> owned_boxes(const hs_grid_options& options) {
+  const bool single = options.block_count < 0;
+  std::vector<Box> own;
+  for (int block = 0; block < (single ? 1 : options.block_count); ++block) {
+    const hs_box& from = single ? options.owned : options.blocks[block];
+    Box& box = own.emplace_back();
+    copy3(from.lo, box.lo);
+    copy3(from.hi, box.hi);
+    for (int d = std::max(0, options.dims); d < 3; ++d) box.lo[d] = 0, box.hi[d] = 1;
+  }
   return own;
+}
+
+/// Checks options that exclude each other, or do not fit the number of ranks.
+void check_options(const hs_grid_options& options, Split split, int ranks) {
+  if (options.node_count != 0 && options.node_count != ranks)
+    throw UsageError("nodes has " + std::to_string(options.node_count) + " numbers for " + std::to_string(ranks) +
+                     " ranks; pass one for each");
+  if (options.reorder != 0 && split != Split::even)
+    throw UsageError("the grid's split specifies the cells of each rank; reorder is for HS_SPLIT_EVEN");
+  if (options.active_ranks != 0 && split != Split::even)
+    throw UsageError("the grid's split specifies the cells of each rank; active_ranks is for HS_SPLIT_EVEN");
+  if (options.block_count > 0 && (options.blocks == nullptr || split != Split::boxes))
+    throw UsageError("block_count is " + std::to_string(options.block_count) +
+                     ", which needs `blocks` and HS_SPLIT_BOXES; pass both, or leave it at -1");
 }
 
 /// Collective: the ranks agree on the way to split the grid before any of them contributes its cells.
@@ -56,6 +75,7 @@ void make_grid(MPI_Comm comm, const hs_grid_options* passed, hs_grid** grid) {
   hs_grid_options options;
   hs_grid_init(&options);
   Split split{};
+  std::vector<Box> own;
   agree(comm, [&] {
     needed(grid, "grid") = nullptr;
     options = versioned(passed, options, "options");
@@ -63,14 +83,9 @@ void make_grid(MPI_Comm comm, const hs_grid_options* passed, hs_grid** grid) {
       const int why = enumerator<int>(options.problem_status - 1, 3, "problem_status, less 1,") + 1;
       fail(static_cast<Exit>(why), options.problem);
     }
-    if (options.node_count != 0 && options.node_count != ranks_in(comm))
-      throw UsageError("nodes has " + std::to_string(options.node_count) + " numbers for " +
-                       std::to_string(ranks_in(comm)) + " ranks; pass one for each");
     split = enumerator<Split>(options.split, 3, "split of a grid");
-    if (options.reorder != 0 && split != Split::even)
-      throw UsageError("the grid's split specifies the cells of each rank; reorder is for HS_SPLIT_EVEN");
-    if (options.active_ranks != 0 && split != Split::even)
-      throw UsageError("the grid's split specifies the cells of each rank; active_ranks is for HS_SPLIT_EVEN");
+    check_options(options, split, ranks_in(comm));
+    own = owned_boxes(options);
   });
   if (!same_everywhere(comm, 2 * static_cast<std::uint64_t>(split) + (options.reorder != 0)))
     throw UsageError(
@@ -79,15 +94,20 @@ void make_grid(MPI_Comm comm, const hs_grid_options* passed, hs_grid** grid) {
   const std::vector<int> nodes = nodes_of(comm, options);
   std::optional<Sites> sites;
   if (options.reorder != 0) sites = sites_of(comm, nodes);
-  std::vector<Box> boxes;
-  if (split == Split::boxes) boxes = boxes_of_all(comm, owned_box(options));
+  std::vector<std::vector<Box>> blocks;
+  if (split == Split::boxes) blocks = blocks_of_all(comm, own);
   std::optional<Layout> layout;
   agree(comm, [&] {
-    layout = split == Split::boxes       ? Layout(spec_of(options), boxes, options.holes != 0)
+    layout = split == Split::boxes       ? Layout::of_blocks(spec_of(options), blocks, options.holes != 0)
              : split == Split::cartesian ? cartesian_layout(comm, spec_of(options), three_of(options.axes))
                                          : even_layout(comm, options, sites);
   });
   *grid = keep(new hs_grid{comm, *layout, rank_in(comm), nodes});
+}
+
+void put(const Box& from, hs_box& to) {
+  copy3(from.lo, to.lo);
+  copy3(from.hi, to.hi);
 }
 
 /// The layout of a grid. @throws UsageError for a rank that it does not have.
@@ -114,6 +134,7 @@ void hs_grid_init(hs_grid_options* options) {
   options->struct_size = sizeof *options;
   options->dims = 3;
   options->problem_status = HS_USAGE;
+  options->block_count = -1;
   for (int d = 0; d < 3; ++d) {
     options->cells[d] = 1;
     options->rank_order[d] = options->axes[d] = d;
@@ -134,16 +155,28 @@ hs_status hs_grid_free(hs_grid* grid) { return release(grid, "grid"); }
 hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned) {
   return guarded([&] {
     const hs_grid& from = needed(grid, "grid");
-    const Box own = from.layout.owned(from.rank);
-    copy3(own.lo, needed(owned, "owned").lo);
-    copy3(own.hi, owned->hi);
+    put(from.layout.owned(from.rank), needed(owned, "owned"));
+  });
+}
+
+hs_status hs_grid_block(const hs_grid* grid, int32_t block, hs_box* owned) {
+  return guarded([&] {
+    const hs_grid& from = needed(grid, "grid");
+    const int blocks = from.layout.blocks_of(from.rank);
+    if (block < 0 || block >= std::max(1, blocks))
+      throw UsageError("block " + std::to_string(block) + " does not exist; this rank has " + std::to_string(blocks));
+    const Layout& by_block = from.layout.by_block();
+    put(blocks > 0 ? by_block.owned(from.layout.first_block(from.rank) + block) : Box{}, needed(owned, "owned"));
   });
 }
 
 hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data) {
   return guarded([&] {
-    const Layout& layout = needed(grid, "grid").layout;
+    const hs_grid& from = needed(grid, "grid");
+    const Layout& layout = from.layout;
     hs_grid_data& result = needed(data, "data");
+    result.blocks = layout.blocks_of(from.rank);
+    result.several = layout.has_several_blocks();
     copy3(layout.grid().cells, result.cells);
     copy3(layout.grid().periodic, result.periodic);
     copy3(layout.ranks(), result.ranks);

@@ -1,0 +1,123 @@
+"""Grids of several blocks a rank: attributes, calls of all kinds, and errors on all ranks.
+
+Run by ranks: `mpiexec -n N python several_blocks.py`. Rank r has r + 2 tiles of a row; the last one of three ranks or
+more has none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from mpi4py import MPI
+
+import haloscope
+from haloscope.errors import UsageError
+
+COMM = MPI.COMM_WORLD
+WIDTH, ROWS = 4, 3
+COUNTS = [0 if COMM.size > 2 and rank == COMM.size - 1 else rank + 2 for rank in range(COMM.size)]
+TOTAL = sum(COUNTS)
+
+
+def deal() -> list[list[int]]:
+    """Return the numbers of each rank's tiles; neighbours in the row mostly belong to different ranks."""
+    hands: list[list[int]] = [[] for _ in COUNTS]
+    rank = 0
+    for tile in range(TOTAL):
+        while len(hands[rank % COMM.size]) >= COUNTS[rank % COMM.size]:
+            rank += 1
+        hands[rank % COMM.size].append(tile)
+        rank += 1
+    return hands
+
+
+TILES = deal()[COMM.rank]
+CELLS = (ROWS, WIDTH * TOTAL)
+
+
+def box(tile: int) -> tuple[slice, slice]:
+    return slice(0, ROWS), slice(WIDTH * tile, WIDTH * (tile + 1))
+
+
+def numbers(block: haloscope.grid.Block, layers: int) -> np.ndarray:
+    """Return the numbers of a block's cells and of the ghost layers beside it, around the grid along its row."""
+    columns = np.arange(block.owned[1].start - layers, block.owned[1].stop + layers) % CELLS[1]
+    return np.arange(ROWS)[:, None] * CELLS[1] + columns
+
+
+def refused(call, *arguments, **options) -> str:
+    try:
+        call(*arguments, **options)
+    except UsageError as problem:
+        return str(problem)
+    return ""
+
+
+grid = haloscope.Grid(COMM, CELLS, periodic=(False, True), owned=[box(tile) for tile in TILES])
+assert len(grid.blocks) == max(1, len(TILES))
+assert [block.owned for block in grid.blocks] == ([box(tile) for tile in TILES] or [(slice(0, 0),) * 2])
+
+# A grid of several blocks a rank has no cells of its own; a grid of one has them as its only block.
+assert "use shape of each of its blocks" in refused(lambda: grid.shape)
+assert "several blocks" in refused(grid.zeros)
+assert "several blocks" in refused(haloscope.sum, grid, grid.blocks[0].zeros(halo=1), halo=1)
+single = haloscope.Grid(COMM, (ROWS, COMM.size), owned=[(slice(0, ROWS), slice(COMM.rank, COMM.rank + 1))])
+assert single.shape == (ROWS, 1) and single.blocks == (single,)
+
+SIDES = ((0, 0), (1, 1))  # the ends of the columns are no one's neighbours
+for strategy in (None, "ordered/p2p", "direct:merged/persistent", "direct/shared:packed", "reference"):
+    u = [block.zeros(halo=SIDES, dtype="i8") for block in grid.blocks]
+    v = [block.zeros(halo=SIDES, dtype="i8") for block in grid.blocks]
+    arrays = [array for pair in zip(u, v, strict=True) for array in pair]
+    with haloscope.Exchange(grid, arrays, halo=SIDES, strategy=strategy, corners=False) as halo:
+        for turn in range(3):
+            for block, one, other in zip(grid.blocks, u, v, strict=True):
+                one[...] = other[...] = -1
+                if TILES:
+                    one[block.inner(SIDES)] = turn + numbers(block, 0)
+                    other[block.inner(SIDES)] = turn + 1000 * numbers(block, 0)
+            halo(only=v if turn == 0 else 1)  # all its arrays name the field as one of them does
+            for block, one, other in zip(grid.blocks, u, v, strict=True):
+                if TILES:
+                    assert (other == turn + 1000 * numbers(block, 1)).all(), (strategy, turn)
+                    assert (one[:, 0] == -1).all(), (strategy, turn)
+            moved = [array.copy() for array in arrays]
+            halo(*moved)
+            for n, block in enumerate(grid.blocks):
+                if TILES:
+                    assert (moved[2 * n] == turn + numbers(block, 1)).all(), (strategy, turn)
+            halo.accumulate(only=[moved[0]])
+            for n, block in enumerate(grid.blocks):
+                if TILES:  # each cell beside another block has come back
+                    beside = np.array([2] + [1] * (WIDTH - 2) + [2])
+                    assert (moved[2 * n][:, 1:-1] == (turn + numbers(block, 0)) * beside).all(), (strategy, turn)
+                    assert (moved[2 * n][:, 0] == 0).all(), (strategy, turn)
+            halo.rebind(arrays)
+        assert "the exchange has arrays 0 to 1" in refused(halo, only=2)
+
+between = [block.zeros(halo=0, centring="node", dtype="i8") for block in grid.blocks]
+for array in between:
+    array[...] = COMM.rank + 10
+with haloscope.Exchange(grid, [haloscope.Field(one, halo=0, centring="node") for one in between]) as halo:
+    halo.share()
+    halo.accumulate()
+everyone = [(tile, rank) for rank, tiles in enumerate(COMM.allgather(TILES)) for tile in tiles]
+owner = dict(everyone)
+for tile, array in zip(TILES, between, strict=False):
+    # The owner of an end of a tile is the rank of the tile that begins there; then both holders add its value.
+    wanted = [10 + owner[tile]] * WIDTH + [10 + owner[(tile + 1) % TOTAL]]
+    wanted[0], wanted[-1] = 2 * wanted[0], 2 * wanted[-1]
+    assert (array == wanted).all(), (tile, array, wanted)
+
+# Errors, on all ranks.
+lacking = [block.zeros(halo=1) for block in grid.blocks][: max(1, len(TILES) - 1)]
+assert "arrays for" in refused(haloscope.Exchange, grid, lacking)
+overlap, empty = [box(tile) for tile in TILES], [box(tile) for tile in TILES]
+if COMM.rank == 0:
+    overlap[1] = overlap[0]
+    empty.append((slice(0, 0), slice(0, 0)))
+assert "both own cell" in refused(haloscope.Grid, COMM, CELLS, owned=overlap)
+assert "has no cells; leave empty blocks out" in refused(haloscope.Grid, COMM, CELLS, owned=empty)
+assert "pass a slice for each axis" in refused(haloscope.Grid, COMM, CELLS, owned=[(0, 4)])
+assert "leave reorder out" in refused(haloscope.Grid, COMM, CELLS, owned=[box(tile) for tile in TILES], reorder=True)
+if COMM.rank == 0:
+    print("right")
