@@ -89,9 +89,28 @@ def test_hosts_come_from_a_list_or_from_a_file_as_that_of_mpiexec(tmp_path):
     file = tmp_path / "hosts"
     file.write_text("# the cluster\nnode1 slots=2\n\nnode2:4\nnode1\n")
     assert hosts.read(str(file)) == hosts.read("node1,node2") == ["node1", "node2"]
-    for wrong in ("node one", "node1,,node2", "1,2", "-1", ""):  # ssh takes 1 for the address 0.0.0.1, -1 for an option
+    for wrong in (
+        "node one",
+        "node1,,node2",
+        "1,2",
+        "-1",
+        "",
+        "n[2-1]",
+        "n[1-2,5-3]",
+        "n[1-2",
+        "[1-2]",
+    ):  # ssh takes 1 for the address 0.0.0.1, -1 for an option
         with pytest.raises(UsageError, match="names no hosts"):
             hosts.read(wrong)
+
+
+def test_hosts_come_from_the_lists_of_slurm_and_of_launchers(tmp_path):
+    (tmp_path / "hosts").write_text("node[1-2]:4\nlogin\n")
+    assert hosts.read(str(tmp_path / "hosts")) == ["node1", "node2", "login"]
+    assert hosts.read("node[01-03,07],x") == ["node01", "node02", "node03", "node07", "x"]
+    assert hosts.read("r[1-2]n[8,10]:2,a*4") == ["r1n8", "r1n10", "r2n8", "r2n10", "a"]
+    with pytest.raises(UsageError, match="names no hosts"):
+        hosts.read("n[1-99999]m[1-99999]")  # more than memory holds
 
 
 def test_hosts_of_a_command_are_those_of_its_ranks_alone(monkeypatch):
