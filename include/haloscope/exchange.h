@@ -67,9 +67,9 @@ typedef struct hs_grid_options {
   /* EVEN: ranks that own cells, the first ones, for coarse grids and gathered fields; 0 (default): all; where no
    * process grid of all ranks fits the cells, the largest number that fits */
   int32_t active_ranks;
-  /* BOXES: this rank's blocks, global, in place of `owned`, where ranks have several each: tiles, blocks that a balancer
-   * has dealt out. An exchange then takes the fields of a rank's first block, then the same ones of the next. Sums,
-   * files, redistributions and arrays of devices need one block a rank */
+  /* BOXES: this rank's blocks, global, in place of `owned`, where ranks have several each: tiles, blocks that a
+   * balancer has dealt out. An exchange then takes the fields of a rank's first block, then the same ones of the next.
+   * Sums, files, redistributions and arrays of devices need one block a rank */
   int32_t block_count; /* -1 (default): `owned` is the only one */
   const hs_box* blocks;
 } hs_grid_options;

@@ -63,8 +63,8 @@ class Layout {
   /// @throws UsageError naming the cell that belongs to two ranks, to none, or is outside the grid; the plane that cuts
   ///         a block; where no rank owns cells. Cost: O(ranks log ranks), local.
   Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes = false);
-  /// Returns a layout in which rank r owns the blocks `owned[r]`, in global coordinates; none: an empty list. Blocks may
-  /// be uneven but must line up, as above. Where a rank has several, the calls below that name a rank and a place
+  /// Returns a layout in which rank r owns the blocks `owned[r]`, in global coordinates; none: an empty list. Blocks
+  /// may be uneven but must line up, as above. Where a rank has several, the calls below that name a rank and a place
   /// throw UsageError: by_block() has the places.
   /// @throws UsageError as above, and for an empty block among several. Cost: O(blocks log blocks), local.
   static Layout of_blocks(const GridSpec& grid, const std::vector<std::vector<Box>>& owned, bool holes = false);
