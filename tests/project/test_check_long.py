@@ -38,6 +38,7 @@ def check_long(tmp_path):
         f"folder = pathlib.Path({str(tmp_path)!r})",
         "check_long.JOURNAL, check_long.RECORD = folder / 'journal', folder / 'record.txt'",
         "check_long.TESTS = (str(folder / 'test_them.py'),)",
+        "check_long.SIDE_BY_SIDE[check_long.SIDE_BY_SIDE.index('-n') + 1] = '1'",  # there is one file
         "check_long.state = lambda: 'later' if (folder / 'changed').exists() else 'abc'",
         "check_long.commits_since = lambda commit: {'abc': {'abc', 'later'}, 'later': {'later'}}[commit]",
         "sys.exit(check_long.main(sys.argv[1:]))",
