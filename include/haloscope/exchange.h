@@ -95,7 +95,7 @@ hs_status hs_grid_block(const hs_grid* grid, int32_t block, hs_box* owned);
 typedef struct hs_grid_data {
   int64_t cells[3]; /* global */
   int32_t periodic[3];
-  int32_t ranks[3];   /* the process grid */
+  int32_t ranks[3];   /* the process grid; with several blocks a rank, blocks per dimension */
   int32_t dims, size; /* size: number of ranks */
   int32_t blocks;     /* of this rank */
   int32_t several;    /* 1: some rank has several blocks */
@@ -103,7 +103,7 @@ typedef struct hs_grid_data {
 
 hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data);
 /* Returns a rank's position in the process grid. This call and the next one fail with HS_USAGE for a rank that the grid
- * lacks. */
+ * lacks, and on a grid of several blocks a rank. */
 hs_status hs_grid_coords(const hs_grid* grid, int32_t rank, int32_t coords[3]);
 /* Returns the rank at `offset` (each -1, 0, 1) from `rank`; -1 beyond an edge that is not periodic and in a hole; may
  * be `rank` itself. */

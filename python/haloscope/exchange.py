@@ -43,6 +43,20 @@ __all__ = ["Exchange", "Field", "Grid"]
 Stream = Any  # a stream of CuPy or PyTorch, or its address
 
 
+def _refuse_other_field(one: Described, first: Described, name: str, block: int) -> None:
+    """Raise UsageError where a field of a later block is another one than the field of the first block."""
+    for fault, mine, wanted in (
+        ("elements of type", one.type, first.type),
+        ("a halo of", one.sides, first.sides),
+        ("the name", name, name and first.name),
+    ):
+        if mine != wanted:
+            raise UsageError(
+                f"{one.name} of block {block} has {fault} {mine}, and the field of block 0 in its place {wanted}; pass "
+                "the arrays of the first block, then the same ones of the next"
+            )
+
+
 class Exchange(Opened):
     """A halo exchange of arrays, opened once and run in each step: call it, or use start() and finish()."""
 
@@ -138,6 +152,8 @@ class Exchange(Opened):
         described = [
             Described(blocks[number // self._each], field, number, layers, slots) for number, field in enumerate(fields)
         ]
+        for number, one in enumerate(described[self._each :], start=self._each):
+            _refuse_other_field(one, described[number % self._each], fields[number].name, number // self._each)
         structs = ffi.new("hs_field[]", len(described))
         for one, struct in zip(described, structs, strict=True):
             one.fill(self.grid, struct)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 Halo = int | Sequence[int | tuple[int, int]]
-_SLICES = "a slice for each axis, as (slice(0, 4), slice(0, 8))"
+_SLICES = "a slice for each axis, as (slice(0, 4), slice(0, 8)), or for several blocks a list of such tuples"
 Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
 
 
@@ -119,12 +119,16 @@ class _OneOfSeveral(Block):
         self.owned, self.shape = owned, _extents(owned)
 
 
+class _NoneOfItsOwnError(UsageError, AttributeError):
+    """An attribute that blocks have, and the grid lacks."""
+
+
 class Grid(Block, Unique):
     """A grid of cells, split over the ranks of a communicator.
 
-    Attributes: `comm`; `cells`, `periodic`, `ranks` (the process grid) and `shape` (this rank's cells) per axis;
-    `owned`, this rank's cells as global slices; `order`; `blocks`, this rank's blocks, of which each has `owned`,
-    `shape`, zeros(), inner() and points(). Where ranks have several blocks, only these have them, not the grid.
+    Attributes: `comm`; `cells`, `periodic`, `ranks` (the process grid, or the grid of blocks) and `shape` (this rank's
+    cells) per axis; `owned`, this rank's cells as global slices; `order`; `blocks`, this rank's blocks, of which each
+    has `owned`, `shape`, zeros(), inner() and points(). Where ranks have several blocks, these alone have them.
     """
 
     def __init__(
@@ -329,14 +333,18 @@ class Grid(Block, Unique):
         for block in range(max(1, data.blocks)):
             call("hs_grid_block", self._handle, block, box)
             blocks.append(tuple(map(slice, self._by_axis(box.lo), self._by_axis(box.hi))))
-        if data.several:
+        self._several = bool(data.several)
+        if self._several:
             self.blocks: tuple[Block, ...] = tuple(_OneOfSeveral(self, owned) for owned in blocks)
         else:
             self.owned, self.shape, self.blocks = blocks[0], _extents(blocks[0]), (self,)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("owned", "shape"):
-            raise UsageError(f"the grid has several blocks a rank; use {name} of each of its blocks")
+            raise _NoneOfItsOwnError(
+                f"a grid of several blocks a rank has no {name}; use {name} of each of its blocks; sums, files and "
+                "redistributions need a grid of one block a rank"
+            )
         raise AttributeError(f"a Grid has no attribute {name!r}")
 
     def neighbour(self, offset: Sequence[int]) -> int:

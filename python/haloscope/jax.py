@@ -114,7 +114,7 @@ class Exchange(Freeable):
         )
 
     def __call__(self, *arrays: Any) -> Any:
-        """Return the arrays with their halos filled; one array for one, else a tuple.
+        """Return the arrays with their halos filled: a tuple; of one array on a grid of one block a rank, the array.
 
         arrays: of the shapes and types of the opening, in its order. XLA copies arrays that the program uses later, and
             exchanges others in place.
@@ -150,7 +150,7 @@ class Exchange(Freeable):
             raise UsageError(f"a call got {len(arrays)} arrays for {len(wanted)} fields; pass one for each")
         values = [_value(array, one) for array, one in zip(arrays, wanted, strict=True)]
         found = _exchange_p.bind(*values, opened=self._opened, reverse=reverse)
-        return found[0] if len(found) == 1 else tuple(found)
+        return found[0] if len(found) == 1 and not self._exchange.grid._several else tuple(found)
 
 
 def _templates(grid: Grid, arrays: Any) -> list[Field]:

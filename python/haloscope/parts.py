@@ -84,10 +84,11 @@ class Parts:
     def _numbers(self, chosen: list[Any], slot: Any) -> list[int]:
         if not chosen:
             raise UsageError("only names no array; pass arrays of the exchange, or leave it out for all of them")
-        numbers = [self._number(one, slot) for one in chosen]
-        if len(self._described) > self._fields:  # arrays of several blocks may be one field
-            numbers = list(dict.fromkeys(number % self._fields for number in numbers))
-        return numbers
+        if not self._grid._several:
+            return [self._number(one, slot) for one in chosen]
+        arrays = [one for one in chosen if type(one) is not int]
+        fields = dict.fromkeys(self._number(one, slot) % self._fields for one in arrays)  # of any blocks
+        return [*fields, *(self._number(one, slot) for one in chosen if type(one) is int)]
 
     def _number(self, one: Any, slot: Any) -> int:
         """Return the number of a field, from 0."""

@@ -93,6 +93,8 @@ for strategy in (None, "ordered/p2p", "direct:merged/persistent", "direct/shared
                     assert (moved[2 * n][:, 0] == 0).all(), (strategy, turn)
             halo.rebind(arrays)
         assert "the exchange has arrays 0 to 1" in refused(halo, only=2)
+        halo(only=[u[0], u[-1]])  # one field, also where that is one array
+        assert "is twice in a part" in refused(halo, only=[0, 0])
 
 between = [block.zeros(halo=0, centring="node", dtype="i8") for block in grid.blocks]
 for array in between:
@@ -117,6 +119,22 @@ if COMM.rank == 0:
     empty.append((slice(0, 0), slice(0, 0)))
 assert "both own cell" in refused(haloscope.Grid, COMM, CELLS, owned=overlap)
 assert "has no cells; leave empty blocks out" in refused(haloscope.Grid, COMM, CELLS, owned=empty)
+kinds = [block.zeros(halo=1) for block in grid.blocks]
+if COMM.rank == 0:
+    kinds[1] = grid.blocks[1].zeros(halo=1, dtype="i8")
+assert "elements of type int64, and the field of block 0 in its place float64" in refused(
+    haloscope.Exchange, grid, kinds
+)
+wider = [haloscope.Field(block.zeros(halo=2), halo=1, room=2) for block in grid.blocks]
+named = [haloscope.Field(block.zeros(halo=1), name="u") for block in grid.blocks]
+if COMM.rank == 0:
+    wider[1] = haloscope.Field(grid.blocks[1].zeros(halo=2), halo=2)
+    named[1] = haloscope.Field(grid.blocks[1].zeros(halo=1), name="v")
+assert "a halo of [(2, 2), (2, 2)]" in refused(haloscope.Exchange, grid, wider)
+assert "has the name v, and the field of block 0 in its place u" in refused(haloscope.Exchange, grid, named)
+assert not hasattr(grid, "shape") and hasattr(single, "shape")
+assert "need a grid of one block a rank" in refused(haloscope.sum, grid, kinds[0], halo=1)
+assert "or for several blocks a list" in refused(haloscope.Grid, COMM, CELLS, owned=[(0, 4)])
 assert "pass a slice for each axis" in refused(haloscope.Grid, COMM, CELLS, owned=[(0, 4)])
 assert "leave reorder out" in refused(haloscope.Grid, COMM, CELLS, owned=[box(tile) for tile in TILES], reorder=True)
 if COMM.rank == 0:

@@ -88,7 +88,7 @@ ExchangeSpec random_spec(std::mt19937& random, const GridSpec& grid) {
   return spec;
 }
 
-TEST(Blocks, GetTheValuesOfBlocksThatHaveARankEachByEveryStrategy) {
+TEST(SeveralBlocks, GetTheValuesOfBlocksThatHaveARankEachByEveryStrategy) {
   std::mt19937 random(45);
   std::size_t tried = 0;
   for (const std::string& name : strategy_names())
@@ -123,7 +123,7 @@ Grid<2> row_of_tiles() {
   return Grid<2>::of_blocks(MPI_COMM_WORLD, {8 * world_size(), 5}, {true, false}, own);
 }
 
-TEST(Blocks, AreFieldsOfAGridWhosePartsMoveAlone) {
+TEST(SeveralBlocks, AreFieldsOfAGridWhosePartsMoveAlone) {
   const auto grid = row_of_tiles();
   EXPECT_EQ(grid.blocks(), 2);
   EXPECT_EQ(grid.cells(1), (Index{4, 5, 1}));
@@ -171,7 +171,7 @@ TEST(Blocks, AreFieldsOfAGridWhosePartsMoveAlone) {
   }
 }
 
-TEST(Blocks, FollowOtherArraysAndAuto) {
+TEST(SeveralBlocks, FollowOtherArraysAndAuto) {
   const auto grid = row_of_tiles();
   std::vector<std::vector<double>> arrays(4, std::vector<double>(6 * 7));
   const auto ref = [&](int block, double* first) {
@@ -205,10 +205,11 @@ TEST(Blocks, FollowOtherArraysAndAuto) {
   }
 }
 
-TEST(Blocks, RefuseFieldsThatDoNotFitThem) {
+TEST(SeveralBlocks, RefuseFieldsThatDoNotFitThem) {
   const auto grid = row_of_tiles();
   Field<double, 2> one(grid, {.block = 0}), two(grid, {.block = 1}), wide(grid, {.halo = 2, .block = 1});
   Field<float, 2> other(grid, {.block = 1});
+  Field<std::int64_t, 2> whole(grid, {.block = 1});
   Field<double, 2> node(grid, {.centring = Centring::node, .block = 1});
   const auto refused = [&](const std::vector<FieldRef>& fields) {
     try {
@@ -219,11 +220,11 @@ TEST(Blocks, RefuseFieldsThatDoNotFitThem) {
     return std::string("accepted");
   };
   EXPECT_EQ(refused({one, two}), "accepted");
-  EXPECT_EQ(refused({one, wide}), "accepted");
-  EXPECT_PART(refused({wide, two}), "has room for 1 ghost layers");
+  EXPECT_PART(refused({one, wide}), "has a halo of 2x2x0 and 2x2x0 layers, and that of block 0 1x1x0 and 1x1x0");
   EXPECT_PART(refused({one}), "1 fields for 2 blocks of this rank");
-  EXPECT_PART(refused({one, other}), "of block 1 has points of 4 bytes");
-  EXPECT_PART(refused({one, node}), "of block 1 has points of 8 bytes, node");
+  EXPECT_PART(refused({one, other}), "of block 1) has points of 4 bytes (reals of 4), cell");
+  EXPECT_PART(refused({one, whole}), "of block 1) has points of 8 bytes (integers of 8), cell");
+  EXPECT_PART(refused({one, node}), "of block 1) has points of 8 bytes (reals of 8), node");
   EXPECT_THROW((Field<double, 2>(grid, {.block = 2})), UsageError);
   EXPECT_THROW((Field<double, 2>(grid, {.memory = MemoryKind::shared})), UsageError);
   EXPECT_THROW(sum(grid, one), UsageError);

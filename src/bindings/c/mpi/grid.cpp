@@ -65,6 +65,9 @@ void check_options(const hs_grid_options& options, Split split, int ranks) {
     throw UsageError("the grid's split specifies the cells of each rank; reorder is for HS_SPLIT_EVEN");
   if (options.active_ranks != 0 && split != Split::even)
     throw UsageError("the grid's split specifies the cells of each rank; active_ranks is for HS_SPLIT_EVEN");
+  if (options.block_count < -1)
+    throw UsageError("block_count is " + std::to_string(options.block_count) +
+                     "; pass the number of this rank's blocks, or -1 for the one in `owned`");
   if (options.block_count > 0 && (options.blocks == nullptr || split != Split::boxes))
     throw UsageError("block_count is " + std::to_string(options.block_count) +
                      ", which needs `blocks` and HS_SPLIT_BOXES; pass both, or leave it at -1");

@@ -60,7 +60,10 @@ namespace {
 
 std::string kind_of(const FieldRef& field) {
   const Quantity& q = field.quantity;
-  return std::to_string(q.element_bytes) + " bytes, " + to_word(q.centring);
+  const std::string numbers = q.number_bytes == 0  ? "one " + to_word(q.type)
+                              : q.number_bytes < 0 ? "no numbers"
+                                                   : to_word(q.type) + "s of " + std::to_string(q.number_bytes);
+  return std::to_string(q.element_bytes) + " bytes (" + numbers + "), " + to_word(q.centring);
 }
 
 }  // namespace
@@ -74,7 +77,8 @@ void check_blocks(const std::vector<FieldRef>& fields, const Layout& layout, int
                      " blocks of this rank; pass the fields of the first block, then the same ones of the next");
   const std::size_t each = fields.size() / blocks;
   for (std::size_t q = 0; q < fields.size(); ++q) {
-    const std::string name = "field '" + fields[q].quantity.name + "' of block " + std::to_string(q / each);
+    const std::string name = "field '" + fields[q].quantity.name + "' (number " + std::to_string(q % each + 1) +
+                             " of block " + std::to_string(q / each) + ")";
     const int block = layout.first_block(rank) + static_cast<int>(q / each);
     const Index cells = layout.owns_cells(rank) ? layout.by_block().local_cells(block) : Index{};
     if (fields[q].cells != Index{} && fields[q].cells != cells)
@@ -98,8 +102,14 @@ ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const Exchan
     const FieldRef& field = fields[q];
     if (field.slots.size() != fields.front().slots.size() || field.slots.empty())
       throw UsageError("the fields of one exchange need the same number of slots, at least 1");
+    const ExchangeSpec::Sides layers = layers_of(field, dims, options);
+    if (q >= each && layers != spec.widths[q % each] && options.widths.empty())
+      throw UsageError("field '" + field.quantity.name + "' (number " + std::to_string(q % each + 1) + " of block " +
+                       std::to_string(q / each) + ") has a halo of " + name_of(layers) +
+                       " layers, and that of block 0 " + name_of(spec.widths[q % each]) +
+                       "; give the fields of all blocks the same halo");
     if (q >= each) continue;
-    spec.widths.push_back(layers_of(field, dims, options));
+    spec.widths.push_back(layers);
     spec.quantities.push_back(field.quantity);
   }
   if (!options.widths.empty()) spec.widths = options.widths;
