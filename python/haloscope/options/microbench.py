@@ -56,7 +56,7 @@ FILES = options_of(
         "imported",
         multiple=True,
         type=EXISTING_FILE,
-        help="Convert the output of IMB, SKaMPI or STREAM to records and show them; may be repeated.",
+        help="Convert the output of IMB, OSU, SKaMPI or STREAM to records and show them; may be repeated.",
     ),
 )
 

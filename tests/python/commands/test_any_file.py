@@ -98,6 +98,7 @@ COMMANDS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], tuple]]] =
     "simulate": (of_profile, lambda f: ("simulate", *GRID, "--profile", f)),
     "external": (lambda random: damaged(random, CSV.encode()), lambda f: ("validate", "--external", f)),
     "IMB": (of_text("imb-2021.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
+    "OSU": (of_text("osu.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
     "SKaMPI": (of_text("skampi.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
     "STREAM": (of_text("stream.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
 } | guest_cases("FILES_OF_COMMANDS")
@@ -231,6 +232,7 @@ READERS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], object]]] =
     "profile": (of_profile, profile.load),
     "hosts": (lambda random: damaged(random, b"node1 slots=2\nnode2:2\n# none\n"), lambda f: hosts.read(str(f))),
     "IMB": (of_text("imb-2021.txt"), importers.read),
+    "OSU": (of_text("osu.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
     "SKaMPI": (of_text("skampi.txt"), importers.read),
     "STREAM": (of_text("stream.txt"), importers.read),
     "external": (lambda random: damaged(random, CSV.encode()), external_table.read),

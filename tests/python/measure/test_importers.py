@@ -1,4 +1,4 @@
-"""Outputs of IMB, SKaMPI and STREAM become records, tables and factors; other text is refused."""
+"""Outputs of IMB, OSU, SKaMPI and STREAM become records, tables and factors; other text is refused."""
 
 from __future__ import annotations
 
@@ -67,6 +67,20 @@ def test_of_groups_at_the_same_time_the_slowest_counts():
     assert (rings.request["ranks"], rings.pairs, times(rings, "ring_s")) == (8, 2, {16384: 330.0})
 
 
+def test_latencies_and_bandwidths_of_osu_are_those_of_two_ranks():
+    [pair] = curves("osu.txt")
+    assert pair.request["ranks"] == 2
+    assert times(pair, "latency_s") == {0: 0.005, 1: 1.42, 512: 2.10, 1048576: 101.30}  # printed as 0.00, ...
+    assert times(pair, "batch_s") == {4096: 4096 / 5921.33}
+    assert pair.value(4096, "both_batch_s")[0] == pytest.approx(8.192)  # GB/s, both ways
+    imported = importers.read(OUTPUTS / "osu.txt")
+    assert imported.records[0]["environment"]["program"] == "OSU 7.3"
+    assert imported.notes == (
+        "left out: OSU MPI-CUDA Latency, OSU MPI Allreduce Latency",
+        "1 sizes without a bandwidth",
+    )
+
+
 @pytest.mark.ids("DB4")
 def test_rates_of_stream_come_back_as_they_were_printed():
     [curve] = curves("stream.txt")
@@ -117,6 +131,8 @@ def test_text_of_no_known_program_is_refused_with_what_is_understood(haloscope, 
         (imb[imb.index("# Benchmarking Bcast") : imb.index("# Benchmarking Allreduce")], ("left out: Bcast",)),
         (imb.replace("         8.00 ", "         8.x0 "), ("'8.x0'", "unchanged output of IMB")),
         (imb[: imb.index("16.00      4096.00")], ("cut off",)),
+        ("# OSU MPI Latency Test v7.3\n# Size Latency (us)\n8\n", ("line 3 is cut off", "unchanged output of OSU")),
+        ("# OSU MPI Neighborhood Alltoall Latency Test v7.3\n1 3.9\n", ("osu_latency", "Neighborhood Alltoall")),
         ((OUTPUTS / "stream.txt").read_text().replace("Array size", "Size"), ("size of the arrays",)),
     ):
         (tmp_path / "text").write_text(text)

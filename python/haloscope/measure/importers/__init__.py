@@ -1,4 +1,4 @@
-"""Outputs of other micro-benchmarks (IMB, SKaMPI, STREAM), read as records. Their text determines their format."""
+"""Outputs of other micro-benchmarks (IMB, OSU, SKaMPI, STREAM), read as records. Their text determines their format."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from haloscope import files, records, terminal
 from haloscope.errors import UsageError
-from haloscope.measure.importers import imb, skampi, stream
+from haloscope.measure.importers import imb, osu, skampi, stream
 from haloscope.measure.importers.text import Output, Sample
 from haloscope.records.curves import MICROBENCH
 
 MOST_BYTES, MOST_LINE = 64 << 20, 64 << 10  # of an output, and characters of one of its lines
 UNKNOWN = {"oversubscribed": False, "compiler": "not known", "mpi_library": "not known"}
-FORMATS = (imb, skampi, stream)  # each has NAME, HOLDS, recognise(text) and parse(text)
+FORMATS = (imb, osu, skampi, stream)  # each has NAME, HOLDS, recognise(text) and parse(text)
 
 
 @dataclass(frozen=True)

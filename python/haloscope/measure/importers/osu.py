@@ -1,0 +1,53 @@
+"""OSU Micro-Benchmarks 5 to 7: tables of microseconds or of MB/s (10^6 bytes) by message size, between two ranks.
+
+A table begins with `# OSU MPI NAME Test vVERSION`, then a line of column names; the second column counts. A bandwidth
+is that of many messages in flight, one way or both. Tables of collectives do not have the number of their ranks.
+"""
+
+from __future__ import annotations
+
+import re
+
+from haloscope.measure.importers.text import Output, Sample, number, whole
+
+NAME = "OSU"
+HOLDS = "osu_latency, osu_bw, osu_bibw"
+LATENCY = {"Latency": "latency_s"}
+BANDWIDTH = {"Bandwidth": ("batch_s", 1), "Bi-Directional Bandwidth": ("both_batch_s", 2)}  # bytes for one of the size
+
+_TITLE = re.compile(r"^#\s*+OSU MPI(?P<device>-\w+)? (?P<name>[^\n]*?) Test v(?P<version>\S+)")
+
+
+def recognise(text: str) -> bool:
+    """Return whether a text is the output of an OSU benchmark of MPI."""
+    return any(_TITLE.match(line) for line in text.splitlines())
+
+
+def parse(text: str) -> Output:
+    """Return the times of all benchmarks in HOLDS. Raises ValueError for a damaged table."""
+    output = Output("OSU")
+    name, left_out, without = "", dict[str, None](), 0
+    for count, line in enumerate(text.splitlines(), start=1):
+        if title := _TITLE.match(line):
+            output.program = f"OSU {title['version']}"
+            name = title["name"] if not title["device"] else ""
+            if name not in LATENCY and name not in BANDWIDTH:
+                name, left_out = "", left_out | {line.strip("# ").partition(" Test")[0]: None}
+        elif name and line.strip() and not line.startswith("#"):
+            sample = _sample(name, line.split(), count)
+            without += sample is None
+            output.samples += [sample] if sample else []
+    output.notes = (f"left out: {', '.join(left_out)}",) if left_out else ()
+    output.notes += (f"{without} sizes without a bandwidth",) if without else ()
+    return output
+
+
+def _sample(name: str, words: list[str], count: int) -> Sample | None:
+    """Return the time of a row; None for a bandwidth of 0.00."""
+    if len(words) < 2:
+        raise ValueError(f"line {count} is cut off")
+    size, value = whole(words[0], count), number(words[1], count)
+    if name in LATENCY:
+        return Sample(LATENCY[name], size, max(value, 0.005) / 1e6, 2)  # two decimals are printed
+    key, ways = BANDWIDTH[name]
+    return Sample(key, size, ways * size / (value * 1e6), 2) if value > 0 and size > 0 else None
