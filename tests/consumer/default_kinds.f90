@@ -62,7 +62,7 @@ contains
   end subroutine
 
   subroutine exchange_on_every_grid()
-    integer :: status, n, nodes(rank_count()), axes(2), first(2), last(2)
+    integer :: status, n, nodes(rank_count()), axes(2), first(2), last(2), low(2, 1), high(2, 1)
     logical :: wrap(2), holes, reorder
     wrap = .true.
     holes = .false.
@@ -77,6 +77,14 @@ contains
     call grid%create_of_boxes(comm, cells, first, last, periodic=wrap, holes=holes, stat=status)
     call expect(status == 0, 'create_of_boxes')
     call exchange_and_check('boxes')
+    low(:, 1) = first
+    high(:, 1) = last
+    call grid%create_of_blocks(comm, cells, low, high, periodic=wrap, holes=holes, stat=status)
+    call expect(status == 0, 'create_of_blocks')
+    n = grid%blocks()
+    call expect(n == 1 .and. all(grid%block_first(n) == first), 'block_first')
+    call expect(all(grid%block_shape(n) == last - first + 1), 'block_shape')
+    call exchange_and_check('blocks')
     call grid%create_cartesian(cart, cells, axes=axes, periodic=wrap, stat=status)
     call expect(status == 0, 'create_cartesian')
     call exchange_and_check('cartesian')

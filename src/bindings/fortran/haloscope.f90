@@ -596,11 +596,11 @@ contains
   !! @param block  from 1.
   function grid_block_shape(this, block) result(cells)
     class(halo_grid), intent(in) :: this
-    integer, intent(in) :: block
+    class(*), intent(in) :: block
     integer(c_int32_t) :: cells(this%dims)
     type(hs_box) :: box
     integer :: d
-    box = block_of(this, block)
+    box = block_of(this, number_of_block(block))
     do d = 1, this%dims
       cells(d) = in_4_bytes(box%hi(d) - box%lo(d), 'block_shape')
     end do
@@ -609,14 +609,25 @@ contains
   !> The global number of the first cell of a block of this rank, from 1, by dimension; as block_shape().
   function grid_block_first(this, block) result(cell)
     class(halo_grid), intent(in) :: this
-    integer, intent(in) :: block
+    class(*), intent(in) :: block
     integer(c_int32_t) :: cell(this%dims)
     type(hs_box) :: box
     integer :: d
-    box = block_of(this, block)
+    box = block_of(this, number_of_block(block))
     do d = 1, this%dims
       cell(d) = in_4_bytes(box%lo(d) + 1, 'block_first')
     end do
+  end function
+
+  !> The number of a block; 0 for an argument that is not an integer, or too large.
+  integer function number_of_block(block) result(number)
+    class(*), intent(in) :: block
+    character(longest_text) :: problem
+    integer(c_int32_t) :: found
+    problem = ''
+    found = 0
+    call take(block, 'block', found, problem)
+    number = found
   end function
 
   !> The cells of a block of this rank; of block 1 of none: none. @param block  from 1.
