@@ -7,6 +7,7 @@
 #include <array>
 #include <complex>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -94,7 +95,7 @@ class Grid {
   }
   /// Returns a grid in which each rank of `comm` specifies its cells: uneven blocks, any order of ranks, and holes
   /// (over land, for example).
-  /// Collective over `comm`; 48 bytes from each rank to all.
+  /// Collective over `comm`; 56 bytes from each rank to all.
   /// @param own    this rank's cells in global coordinates, without halos; an empty box: none. Dimensions that the
   ///               grid lacks are ignored.
   /// @param holes  true: cells may belong to no rank. Halos towards a hole are not filled, like halos beyond the
@@ -102,21 +103,20 @@ class Grid {
   /// @throws UsageError on all ranks, as Layout of boxes does.
   static Grid of_boxes(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic,
                        Box own, bool holes = false, const std::vector<int>& nodes = {}) {
-    return Grid(comm, Layout(spec_of(cells, periodic), boxes_of_all(comm, whole(own)), holes), nodes);
+    return split(comm, cells, periodic, {&own, 1}, holes, nodes);
   }
   /// Returns a grid in which each rank may own several blocks: tiles, over-decomposition, blocks that a balancer has
   /// dealt out. An exchange takes the fields of a rank's first block, then the same ones of the next; messages carry
   /// all of what one rank sends to another in a direction, and blocks of one rank copy from each other.
   /// Sums, files, redistributions, steppers, fields in shared memory or of devices need one block a rank.
-  /// Collective over `comm`; 48 bytes a block to all ranks.
+  /// Collective over `comm`; 8 bytes from each rank to all, then 48 a block.
   /// @param own  the blocks of this rank, in global coordinates, without halos; none: an empty list. Ranks may have
   ///             different numbers of blocks.
   /// @throws UsageError on all ranks, as Layout::of_blocks() does.
   static Grid of_blocks(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells,
                         const PerDimension<bool, D>& periodic, std::vector<Box> own, bool holes = false,
                         const std::vector<int>& nodes = {}) {
-    for (Box& box : own) box = whole(box);
-    return Grid(comm, Layout::of_blocks(spec_of(cells, periodic), blocks_of_all(comm, own), holes), nodes);
+    return split(comm, cells, periodic, own, holes, nodes);
   }
   MPI_Comm comm() const { return comm_; }
   const Layout& layout() const { return layout_; }
@@ -139,6 +139,17 @@ class Grid {
   }
 
  private:
+  /// Splits a grid by the blocks of this rank, which get one cell in dimensions that the grid lacks. Allocates nothing
+  /// before the ranks meet: one whose memory is exhausted would leave the others waiting.
+  static Grid split(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic,
+                    std::span<Box> own, bool holes, const std::vector<int>& nodes) {
+    for (Box& box : own)
+      for (std::size_t d = D; d < 3; ++d) {
+        box.lo[d] = 0;
+        box.hi[d] = 1;
+      }
+    return Grid(comm, Layout::of_blocks(spec_of(cells, periodic), blocks_of_all(comm, own), holes), nodes);
+  }
   Grid(MPI_Comm comm, Layout layout, const std::vector<int>& nodes)
       : comm_(comm), layout_(std::move(layout)), nodes_(nodes), rank_(require_communicator(comm).rank) {}
   static GridSpec spec_of(const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic) {
@@ -163,14 +174,6 @@ class Grid {
     if (block < 0 || block >= blocks())
       throw UsageError("block " + std::to_string(block) + " does not exist; this rank has " + std::to_string(blocks()));
     return layout_.first_block(rank_) + block;
-  }
-  /// Returns a box with one cell in dimensions that the grid lacks.
-  static Box whole(Box box) {
-    for (std::size_t d = D; d < 3; ++d) {
-      box.lo[d] = 0;
-      box.hi[d] = 1;
-    }
-    return box;
   }
   /// Returns a value for each of the three dimensions.
   static std::array<int, 3> whole(const PerDimension<int, D>& some) {

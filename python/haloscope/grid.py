@@ -180,7 +180,7 @@ class Grid(Block, Unique):
         Raises UsageError on all ranks for ranks and cells that do not fit each other, boxes that overlap or leave a gap
         (naming the cell), a topology with other positions or periods, a graph, and an order that differs between ranks;
         on the ranks that pass it, for anything but a communicator of one group of ranks. Cost: five reductions; with
-        `owned`, 48 bytes from each rank to all, with `reorder` 8.
+        `owned`, 8 bytes from each rank to all and 48 a block, with `reorder` 8.
         """
         self.comm = comm
         self._rank, self._size = member(comm)

@@ -10,8 +10,25 @@
 
 #include "each_point.hpp"
 #include "haloscope/extend/plan.hpp"
+#include "random_split.hpp"
 
 namespace haloscope::test {
+
+/// A request for three fields of random centrings, widths and edges.
+inline ExchangeSpec three_fields(std::mt19937& random, const GridSpec& grid) {
+  ExchangeSpec spec;
+  spec.quantities = {{"u", 8}, {"v", 8}, {"w", 8}};
+  for (Quantity& q : spec.quantities) {
+    q.centring = static_cast<Centring>(pick(random, 0, 1 + grid.dims));
+    ExchangeSpec::Sides& sides = spec.widths.emplace_back();
+    for (int d = 0; d < grid.dims; ++d) {
+      sides.low[d] = pick(random, 0, 1);
+      sides.high[d] = pick(random, 0, 1);
+      if (pick(random, 0, 3) == 0) q.edges[d] = static_cast<Edge>(pick(random, 1, 2));
+    }
+  }
+  return spec;
+}
 
 /// The fields of all ranks, made of doubles, and the movement of one plan for each.
 class SimulatedPlans {

@@ -4,6 +4,7 @@
 #include "haloscope/extend/cxx20.hpp"
 
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,9 +55,7 @@ void refuse_other_topology(MPI_Comm comm, const Layout& layout, const std::strin
 /// @param nodes  node of each rank in place of its machine, to emulate nodes; equal on all ranks; empty: machines.
 Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes = {});
 
-/// Returns the cells of each rank, by rank. Collective over `comm`.
-std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own);
-/// The same for several boxes a rank. Cost: 8 bytes from each rank to all, then 48 bytes a box.
-std::vector<std::vector<Box>> blocks_of_all(MPI_Comm comm, const std::vector<Box>& own);
+/// Returns the blocks of each rank, by rank. Collective over `comm`; 8 bytes from each rank to all, then 48 a block.
+std::vector<std::vector<Box>> blocks_of_all(MPI_Comm comm, std::span<const Box> own);
 
 }  // namespace haloscope

@@ -1231,7 +1231,7 @@ contains
         if (this%problem == '' .and. size(one%first) /= size(this%arrays(1)%first)) &
           write (this%problem, '(4(a, i0), a)') 'array ', n, ' has ', size(one%first), ' slots and array ', 1, ' has ', &
             size(this%arrays(1)%first), '; name as many buffers of each, by add() and add_slot()'
-        if (grid%dims > 0) block = block_of(grid, merge(min(blocks, 1 + (n - 1)/max(1, this%each)), 1, this%each > 0))
+        if (grid%dims > 0) block = block_of(grid, min(blocks, 1 + (n - 1)/max(1, this%each)))
         call infer_centring(one, grid, block)
         do d = 1, grid%dims
           call check_extent(one, block, d, n, this%problem)

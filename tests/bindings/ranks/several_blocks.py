@@ -63,7 +63,7 @@ assert "several blocks" in refused(haloscope.sum, grid, grid.blocks[0].zeros(hal
 single = haloscope.Grid(COMM, (ROWS, COMM.size), owned=[(slice(0, ROWS), slice(COMM.rank, COMM.rank + 1))])
 assert single.shape == (ROWS, 1) and single.blocks == (single,)
 
-SIDES = ((0, 0), (1, 1))  # the ends of the columns are no one's neighbours
+SIDES = ((0, 0), (1, 1))  # the grid ends above and below
 for strategy in (None, "ordered/p2p", "direct:merged/persistent", "direct/shared:packed", "reference"):
     u = [block.zeros(halo=SIDES, dtype="i8") for block in grid.blocks]
     v = [block.zeros(halo=SIDES, dtype="i8") for block in grid.blocks]

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "haloscope/error.hpp"
-#include "random_split.hpp"
 #include "simulated_plans.hpp"
 #include "texts.hpp"
 
@@ -25,24 +24,16 @@ GridSpec random_grid(std::mt19937& random) {
 }
 
 ExchangeSpec random_spec(std::mt19937& random, const GridSpec& grid, bool holes) {
-  ExchangeSpec spec;
-  spec.quantities = {{"u", 8}, {"v", 8}, {"w", 8}};
+  ExchangeSpec spec = three_fields(random, grid);
   spec.motion = static_cast<Motion>(pick(random, 0, 2));
   spec.corners = !holes && pick(random, 0, 1) != 0;
   spec.pattern = static_cast<Pattern>(pick(random, 0, 1));
   spec.merge_peers = pick(random, 0, 1) != 0;
   spec.merge = static_cast<Merge>(pick(random, 0, 4));
-  spec.beyond = spec.motion == Motion::fill;
-  for (Quantity& q : spec.quantities) {
-    q.centring = static_cast<Centring>(pick(random, 0, 1 + grid.dims));
-    ExchangeSpec::Sides& sides = spec.widths.emplace_back();
-    for (int d = 0; d < grid.dims; ++d) {
-      sides.low[d] = pick(random, 0, 1);
-      sides.high[d] = pick(random, 0, 1);
-      if (!spec.beyond && pick(random, 0, 3) == 0) q.edges[d] = static_cast<Edge>(pick(random, 1, 2));
-    }
-    if (spec.beyond && pick(random, 0, 1) == 0) sides.low[0] = 5;  // wider than some blocks
-  }
+  if (spec.motion != Motion::fill || pick(random, 0, 1) == 0) return spec;
+  spec.beyond = true;
+  for (Quantity& q : spec.quantities) q.edges = {};
+  spec.widths[static_cast<std::size_t>(pick(random, 0, 2))].low[0] = 5;  // wider than some blocks
   return spec;
 }
 

@@ -72,22 +72,6 @@ class Tiles {
   Views views;
 };
 
-/// Three fields of random centrings and widths; the same on all ranks.
-ExchangeSpec random_spec(std::mt19937& random, const GridSpec& grid) {
-  ExchangeSpec spec;
-  spec.quantities = {{"u", 8}, {"v", 8}, {"w", 8}};
-  for (Quantity& q : spec.quantities) {
-    q.centring = static_cast<Centring>(pick(random, 0, 1 + grid.dims));
-    ExchangeSpec::Sides& sides = spec.widths.emplace_back();
-    for (int d = 0; d < grid.dims; ++d) {
-      sides.low[d] = pick(random, 0, 1);
-      sides.high[d] = pick(random, 0, 1);
-      if (pick(random, 0, 3) == 0) q.edges[d] = static_cast<Edge>(pick(random, 1, 2));
-    }
-  }
-  return spec;
-}
-
 TEST(SeveralBlocks, GetTheValuesOfBlocksThatHaveARankEachByEveryStrategy) {
   std::mt19937 random(45);
   std::size_t tried = 0;
@@ -100,7 +84,7 @@ TEST(SeveralBlocks, GetTheValuesOfBlocksThatHaveARankEachByEveryStrategy) {
         grid.periodic[d] = pick(random, 0, 1) != 0;
       }
       const Layout layout = random_deal(random, grid, world_size(), 3 * world_size(), false);
-      const ExchangeSpec spec = random_spec(random, grid);
+      const ExchangeSpec spec = three_fields(random, grid);
       const Strategy strategy(name);
       SCOPED_TRACE(name);
       const Tiles tiles(layout, spec, 2);
@@ -222,9 +206,13 @@ TEST(SeveralBlocks, RefuseFieldsThatDoNotFitThem) {
   EXPECT_EQ(refused({one, two}), "accepted");
   EXPECT_PART(refused({one, wide}), "has a halo of 2x2x0 and 2x2x0 layers, and that of block 0 1x1x0 and 1x1x0");
   EXPECT_PART(refused({one}), "1 fields for 2 blocks of this rank");
-  EXPECT_PART(refused({one, other}), "of block 1) has points of 4 bytes (reals of 4), cell");
-  EXPECT_PART(refused({one, whole}), "of block 1) has points of 8 bytes (integers of 8), cell");
-  EXPECT_PART(refused({one, node}), "of block 1) has points of 8 bytes (reals of 8), node");
+  EXPECT_PART(refused({one, other}), "of block 1) has 4 bytes a cell (real numbers of 4 bytes)");
+  EXPECT_PART(refused({one, whole}), "of block 1) has 8 bytes a cell (integer numbers of 8 bytes)");
+  EXPECT_PART(refused({one, node}), "of block 1) has 8 bytes a node (real numbers of 8 bytes)");
+  FieldRef mirrored = two;
+  mirrored.quantity.edges[1] = Edge::even;
+  EXPECT_PART(refused({one, mirrored}),
+              "of block 1) has 8 bytes a cell (real numbers of 8 bytes), edge fixed, edge even");
   EXPECT_THROW((Field<double, 2>(grid, {.block = 2})), UsageError);
   EXPECT_THROW((Field<double, 2>(grid, {.memory = MemoryKind::shared})), UsageError);
   EXPECT_THROW(sum(grid, one), UsageError);

@@ -337,8 +337,9 @@ TEST(Reordering, RanksTakePlacesBesideThoseOfTheirNodeAndHalosAreRight) {
     EXPECT_LE(after, before);
     const bool gains = nodes == 2 && (world_size() == 4 || world_size() >= 6);
     EXPECT_TRUE(after.nodes < before.nodes || !gains);
-    const std::vector<Box> owned = boxes_of_all(MPI_COMM_WORLD, grid.owned());
-    for (int rank = 0; rank < world_size(); ++rank) EXPECT_EQ(grid.layout().owned(rank), owned[rank]) << "of all alike";
+    const auto owned = blocks_of_all(MPI_COMM_WORLD, std::array{grid.owned()});
+    for (int rank = 0; rank < world_size(); ++rank)
+      EXPECT_EQ(std::vector{grid.layout().owned(rank)}, owned[rank]) << "of all alike";
     for (const char* strategy :
          {"ordered/p2p", "direct/neighbor", "direct:merged/shared:packed+p2p", "ordered/rma-fence", "direct/auto"})
       expect_right_halos(grid, strategy, 2);

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from haloscope.measure.importers.text import Output, Sample, number, whole
+from haloscope.measure.importers.text import Output, Sample, number, seconds_of, whole
 
 NAME = "IMB"
 KEYS = {
@@ -95,6 +95,5 @@ def _take_row(table: _Table, words: list[str], count: int) -> bool:
 def _samples(table: _Table | None) -> list[Sample]:
     if table is None:
         return []
-    # Two decimals are printed: a time of 0.00 us is shorter than that, and half of the last digit is the best guess.
-    times = {size: max(us, 0.005) / 1e6 for size, us in table.slowest.items()}
-    return [Sample(KEYS[table.name], size, seconds, table.ranks, table.groups) for size, seconds in times.items()]
+    key = KEYS[table.name]
+    return [Sample(key, size, seconds_of(us), table.ranks, table.groups) for size, us in table.slowest.items()]

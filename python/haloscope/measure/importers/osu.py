@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 
-from haloscope.measure.importers.text import Output, Sample, number, whole
+from haloscope.measure.importers.text import Output, Sample, number, seconds_of, whole
 
 NAME = "OSU"
 HOLDS = "osu_latency, osu_bw, osu_bibw"
 LATENCY = {"Latency": "latency_s"}
-BANDWIDTH = {"Bandwidth": ("batch_s", 1), "Bi-Directional Bandwidth": ("both_batch_s", 2)}  # bytes for one of the size
+BANDWIDTH = {
+    "Bandwidth": ("batch_s", 1),
+    "Bi-Directional Bandwidth": ("both_batch_s", 2),
+}  # keys, and directions that count
 
 _TITLE = re.compile(r"^#\s*+OSU MPI(?P<device>-\w+)? (?P<name>[^\n]*?) Test v(?P<version>\S+)")
 
@@ -48,6 +51,6 @@ def _sample(name: str, words: list[str], count: int) -> Sample | None:
         raise ValueError(f"line {count} is cut off")
     size, value = whole(words[0], count), number(words[1], count)
     if name in LATENCY:
-        return Sample(LATENCY[name], size, max(value, 0.005) / 1e6, 2)  # two decimals are printed
+        return Sample(LATENCY[name], size, seconds_of(value), 2)
     key, ways = BANDWIDTH[name]
     return Sample(key, size, ways * size / (value * 1e6), 2) if value > 0 and size > 0 else None

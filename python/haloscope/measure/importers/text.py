@@ -61,6 +61,14 @@ def number(word: str, line: int) -> float:
     return value
 
 
+def seconds_of(us: float) -> float:
+    """Return the seconds of microseconds printed with two decimals.
+
+    0.00 is a time shorter than that; half of the last digit is the best guess.
+    """
+    return max(us, 0.005) / 1e6
+
+
 def whole(word: str, line: int) -> int:
     """Return a whole number. Raises ValueError as `number` does."""
     return int(number(word, line))

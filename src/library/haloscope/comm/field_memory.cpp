@@ -26,9 +26,8 @@ Plan plan_of(const Layout& layout, int rank, const FieldMemory::Options& options
                      std::to_string(layout.blocks_of(rank)));
   if (layout.has_several_blocks() && options.memory == MemoryKind::shared)
     throw UsageError("fields in shared memory need a grid of one block a rank; use memory of the rank's own");
-  Plan plan = layout.has_several_blocks() && layout.owns_cells(rank)
-                  ? make_plan(layout.by_block(), layout.first_block(rank) + options.block, nothing)
-                  : make_plan(layout, rank, nothing);
+  Plan plan = layout.owns_cells(rank) ? make_plan(layout.by_block(), layout.first_block(rank) + options.block, nothing)
+                                      : make_plan(layout, rank, nothing);
   for (int d = 0; d < layout.dims(); ++d) plan.spec.low[d] = plan.spec.high[d] = options.halo;
   return plan;
 }

@@ -75,9 +75,7 @@ std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nod
           {"nodes", nodes.empty() ? "one per machine" : join_numbers(nodes, ",")}};
 }
 
-namespace {
-
-std::string text_of(const Quantity& quantity) {
+std::string kind_of(const Quantity& quantity) {
   const int bytes = quantity.number_bytes == 0 ? quantity.element_bytes : quantity.number_bytes;
   const std::string numbers =
       bytes < 0 ? "no numbers"
@@ -90,12 +88,10 @@ std::string text_of(const Quantity& quantity) {
   return text;
 }
 
-}  // namespace
-
 Aspect fields_of(const std::vector<Quantity>& fields) {
   std::vector<std::string> texts, shown;
   for (const Quantity& field : fields) {
-    texts.push_back(text_of(field));
+    texts.push_back(kind_of(field));
     shown.push_back(field.name + ": " + texts.back());
   }
   return {"fields", join(texts, ", "), join(shown, ", ")};

@@ -20,6 +20,8 @@ struct Aspect {
 
 /// Returns cells, periodic dimensions, process grid, rank numbers and nodes.
 std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nodes);
+/// Returns the properties of a field that must be equal, as a text.
+std::string kind_of(const Quantity& field);
 /// Returns the fields; their names only appear in errors.
 Aspect fields_of(const std::vector<Quantity>& fields);
 

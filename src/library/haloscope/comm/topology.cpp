@@ -186,14 +186,6 @@ Sites find_sites(MPI_Comm comm, const std::vector<int>& nodes) {
   return sites;
 }
 
-/// Collective.
-std::vector<Box> gather_boxes(MPI_Comm comm, const Box& own) {
-  std::vector<Box> all(static_cast<std::size_t>(ranks_in(comm)));
-  static_assert(sizeof(Box) == 6 * sizeof(std::int64_t));
-  CHECK_MPI(MPI_Allgather(&own, 6, MPI_INT64_T, all.data(), 6, MPI_INT64_T, comm));
-  return all;
-}
-
 }  // namespace
 
 void refuse_other_topology(MPI_Comm comm, const Layout& layout, const std::string& rule,
@@ -208,15 +200,7 @@ Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
   });
 }
 
-std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own) {
-  require_communicator(comm);
-  return collectively(comm, "a grid", [&] {
-    meet_before(comm);
-    return gather_boxes(comm, own);
-  });
-}
-
-std::vector<std::vector<Box>> blocks_of_all(MPI_Comm comm, const std::vector<Box>& own) {
+std::vector<std::vector<Box>> blocks_of_all(MPI_Comm comm, std::span<const Box> own) {
   require_communicator(comm);
   return collectively(comm, "a grid", [&] {
     meet_before(comm);

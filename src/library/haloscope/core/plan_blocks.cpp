@@ -16,7 +16,7 @@ class Joined {
  public:
   Joined(const Layout& layout, int rank, const ExchangeSpec& request) : layout_(layout), rank_(rank) {
     ExchangeSpec spec = request;
-    if (apart(spec.merge)) spec.merge = Merge::none;  // rounds are those of all blocks
+    if (apart(spec.merge)) spec.merge = Merge::none;  // fields of all blocks share rounds
     first_ = layout.first_block(rank);
     const int blocks = layout.blocks_of(rank);
     for (int block = 0; block < blocks; ++block) plans_.push_back(make_plan(layout.by_block(), first_ + block, spec));
@@ -36,8 +36,8 @@ class Joined {
     plan_.further_blocks.assign(plans_.begin() + 1, plans_.end());
     repeat_quantities();
     add_local();
-    for (int block = 0; block < static_cast<int>(plans_.size()); ++block) add_copies(block);
-    for (int block = 0; block < static_cast<int>(plans_.size()); ++block) add_messages(block);
+    for (int block = 0; block < blocks(); ++block) add_copies(block);
+    for (int block = 0; block < blocks(); ++block) add_messages(block);
     finish_messages();
     std::stable_sort(plan_.copies.begin(), plan_.copies.end(),
                      [](const Copy& a, const Copy& b) { return a.round < b.round; });
@@ -79,7 +79,7 @@ class Joined {
       plan_.copies.push_back(copy);
     }
   }
-  /// Returns the place of a block among those of the rank; -1: another rank's.
+  /// Returns the place of a block in this rank's list; -1 for a block of another rank.
   int place_of(int block) const { return layout_.rank_of_block(block) == rank_ ? block - first_ : -1; }
 
   /// Adds copies for messages between blocks of the rank.

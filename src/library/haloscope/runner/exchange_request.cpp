@@ -58,18 +58,15 @@ void check_cells(const std::vector<FieldRef>& fields, const Layout& layout, int 
 
 namespace {
 
-std::string kind_of(const FieldRef& field) {
-  const Quantity& q = field.quantity;
-  const std::string numbers = q.number_bytes == 0  ? "one " + to_word(q.type)
-                              : q.number_bytes < 0 ? "no numbers"
-                                                   : to_word(q.type) + "s of " + std::to_string(q.number_bytes);
-  return std::to_string(q.element_bytes) + " bytes (" + numbers + "), " + to_word(q.centring);
+/// Returns the name of field number q, among fields of `each` a block, for error texts.
+std::string name_in_block(const std::vector<FieldRef>& fields, std::size_t q, std::size_t each) {
+  return "field '" + fields[q].quantity.name + "' (number " + std::to_string(q % each + 1) + " of block " +
+         std::to_string(q / each) + ")";
 }
 
 }  // namespace
 
 void check_blocks(const std::vector<FieldRef>& fields, const Layout& layout, int rank) {
-  if (rank >= layout.size()) return;  // refused elsewhere
   if (!layout.has_several_blocks()) return check_cells(fields, layout, rank);
   const auto blocks = static_cast<std::size_t>(blocks_moved(layout, rank));
   if (fields.size() % blocks != 0)
@@ -77,17 +74,17 @@ void check_blocks(const std::vector<FieldRef>& fields, const Layout& layout, int
                      " blocks of this rank; pass the fields of the first block, then the same ones of the next");
   const std::size_t each = fields.size() / blocks;
   for (std::size_t q = 0; q < fields.size(); ++q) {
-    const std::string name = "field '" + fields[q].quantity.name + "' (number " + std::to_string(q % each + 1) +
-                             " of block " + std::to_string(q / each) + ")";
+    const std::string name = name_in_block(fields, q, each);
     const int block = layout.first_block(rank) + static_cast<int>(q / each);
     const Index cells = layout.owns_cells(rank) ? layout.by_block().local_cells(block) : Index{};
     if (fields[q].cells != Index{} && fields[q].cells != cells)
       throw UsageError(name + " was made for " + join_numbers(fields[q].cells, "x") + " cells, and that block has " +
                        join_numbers(cells, "x") +
                        "; pass the fields of the first block, then the same ones of the next");
-    if (kind_of(fields[q]) != kind_of(fields[q % each]))
-      throw UsageError(name + " has points of " + kind_of(fields[q]) + ", and that of block 0 of " +
-                       kind_of(fields[q % each]) + "; pass the same fields for each block, in the same order");
+    const std::string kind = kind_of(fields[q].quantity), first = kind_of(fields[q % each].quantity);
+    if (kind != first)
+      throw UsageError(name + " has " + kind + ", and that of block 0 " + first +
+                       "; pass the same fields for each block, in the same order");
   }
 }
 
@@ -104,8 +101,7 @@ ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const Exchan
       throw UsageError("the fields of one exchange need the same number of slots, at least 1");
     const ExchangeSpec::Sides layers = layers_of(field, dims, options);
     if (q >= each && layers != spec.widths[q % each] && options.widths.empty())
-      throw UsageError("field '" + field.quantity.name + "' (number " + std::to_string(q % each + 1) + " of block " +
-                       std::to_string(q / each) + ") has a halo of " + name_of(layers) +
+      throw UsageError(name_in_block(fields, q, each) + " has a halo of " + name_of(layers) +
                        " layers, and that of block 0 " + name_of(spec.widths[q % each]) +
                        "; give the fields of all blocks the same halo");
     if (q >= each) continue;

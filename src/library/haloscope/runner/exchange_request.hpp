@@ -21,10 +21,10 @@ void check_size(MPI_Comm comm, const Layout& layout);
 /// number of cells, and where ranks have several blocks. Local.
 void check_cells(const std::vector<FieldRef>& fields, const Layout& layout, int rank);
 
-/// Returns the number of blocks that an exchange moves fields of on a rank: 1 on a rank without cells.
+/// Returns the number of blocks whose fields an exchange takes on a rank of the layout: 1 on a rank without cells.
 inline int blocks_moved(const Layout& layout, int rank) { return std::max(1, layout.blocks_of(rank)); }
 /// Checks the fields of a rank's blocks, which follow each other block by block. @throws UsageError as check_cells(),
-/// and unless each block has the same fields. Local.
+/// and unless each block has the same fields. The layout has the rank. Local.
 void check_blocks(const std::vector<FieldRef>& fields, const Layout& layout, int rank);
 
 /// Returns the quantities and widths of an exchange of `fields`: of one block. Local.
@@ -46,13 +46,6 @@ struct PartRequest {
 PartRequest request_of(const ExchangePart& part, Motion motion, const ExchangeSpec& spec, int dims);
 /// Returns the layers at the low and the high sides as a text.
 std::string name_of(const ExchangeSpec::Sides& sides);
-/// Returns the numbers, in a plan of some blocks of `fields` fields each, of some fields of all blocks.
-inline std::vector<int> in_all_blocks(const std::vector<int>& numbers, int fields, int blocks) {
-  std::vector<int> all;
-  for (int block = 0; block < blocks; ++block)
-    for (const int number : numbers) all.push_back(block * fields + number);
-  return all;
-}
 /// Returns the elements with some numbers.
 template <class Elements>
 auto chosen(const Elements& elements, const std::vector<int>& numbers) {

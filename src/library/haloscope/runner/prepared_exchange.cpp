@@ -13,7 +13,6 @@
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/schedule.hpp"
 #include "haloscope/extend/transport_traits.hpp"
-#include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/failure.hpp"
 #include "haloscope/transport/composite.hpp"
 
@@ -215,8 +214,11 @@ void PreparedExchange::open() {
 }
 
 std::vector<int> PreparedExchange::in_blocks(const std::vector<int>& fields) const {
-  const int blocks = plan_.spec.blocks;
-  return in_all_blocks(fields, static_cast<int>(fields_) / blocks, blocks);
+  const int blocks = plan_.spec.blocks, each = static_cast<int>(fields_) / blocks;
+  std::vector<int> numbers;
+  for (int block = 0; block < blocks; ++block)
+    for (const int field : fields) numbers.push_back(block * each + field);
+  return numbers;
 }
 
 std::string PreparedExchange::name() const {
