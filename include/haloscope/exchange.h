@@ -371,7 +371,8 @@ hs_status hs_redistribution_free(hs_redistribution* redistribution);
 /* Sums over the points of a grid, each of which counts once: of nodes and faces that several ranks hold, the owner's
  * value, see hs_exchange_start_share(). Ghost layers do not count. Results have the same bits on any number of ranks,
  * for any split of the grid and any layout in memory. An infinite or undefined term gives an infinite or undefined sum.
- * field  its slot 0; points are reals of 4 or 8 bytes, in host memory; of several numbers for products and norms.
+ * field  its slot 0; points are reals of 4 or 8 bytes, in host memory; of several numbers for products and norms. Where
+ *        ranks have several blocks: an array, the field of each block of this rank.
  * Fail with HS_USAGE, on all ranks, for other fields. Collective; cost: two reductions to all of 16 and 24 bytes, and
  * two passes over the points. */
 hs_status hs_grid_sum(const hs_grid* grid, const hs_field* field, double* result);

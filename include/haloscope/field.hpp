@@ -55,15 +55,22 @@ struct FieldRef {
 // for any split of the grid and any layout in memory: terms are added as exact parts (Demmel and Nguyen 2013). An
 // infinite or undefined term gives an infinite or undefined sum.
 // Collective. @throws UsageError, on all ranks, for slots that do not exist, points that are not made of reals of 4 or
-// 8 bytes, fields of a device, and in sum() for points of several numbers. Cost: two reductions to all of 16 and 24
+// 8 bytes, fields of a device, another number of fields than blocks, and in sum() for points of several numbers. Cost: two reductions to all of 16 and 24
 // bytes, and two passes over the points.
+
+// Where ranks have several blocks, u and v are lists: the field of each block of this rank, in their order. A rank
+// without blocks passes the field once, without cells.
 
 /// Returns the sum of a field.
 double sum(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot = 0);
+double sum(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, int slot = 0);
 /// Returns the inner product of two fields of one grid and centring: the sum of the products of all their numbers.
 double dot(MPI_Comm comm, const Layout& layout, const FieldRef& u, const FieldRef& v, int slot_u = 0, int slot_v = 0);
+double dot(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::vector<FieldRef>& v,
+           int slot_u = 0, int slot_v = 0);
 /// Returns the square root of the inner product of a field with itself.
 double norm(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot = 0);
+double norm(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, int slot = 0);
 
 // Fields in files of NumPy's format .npy, which any number of ranks writes and reads: the points of the grid, each
 // once, x fastest, in the file's last axis before the numbers of a point. A node or a face that several ranks hold is

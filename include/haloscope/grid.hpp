@@ -108,7 +108,7 @@ class Grid {
   /// Returns a grid in which each rank may own several blocks: tiles, over-decomposition, blocks that a balancer has
   /// dealt out. An exchange takes the fields of a rank's first block, then the same ones of the next; messages carry
   /// all of what one rank sends to another in a direction, and blocks of one rank copy from each other.
-  /// Sums, files, redistributions, steppers, fields in shared memory or of devices need one block a rank.
+  /// Files, redistributions, steppers, fields in shared memory or of devices need one block a rank.
   /// Collective over `comm`; 8 bytes from each rank to all, then 48 a block.
   /// @param own  the blocks of this rank, in global coordinates, without halos; none: an empty list. Ranks may have
   ///             different numbers of blocks.
@@ -312,6 +312,20 @@ double dot(const Grid<D>& grid, const FieldRef& u, const FieldRef& v, int slot_u
 }
 template <int D>
 double norm(const Grid<D>& grid, const FieldRef& u, int slot = 0) {
+  return norm(grid.comm(), grid.layout(), u, slot);
+}
+/// The same where ranks have several blocks. @param u, v  the field of each block of this rank.
+template <int D>
+double sum(const Grid<D>& grid, const std::vector<FieldRef>& u, int slot = 0) {
+  return sum(grid.comm(), grid.layout(), u, slot);
+}
+template <int D>
+double dot(const Grid<D>& grid, const std::vector<FieldRef>& u, const std::vector<FieldRef>& v, int slot_u = 0,
+           int slot_v = 0) {
+  return dot(grid.comm(), grid.layout(), u, v, slot_u, slot_v);
+}
+template <int D>
+double norm(const Grid<D>& grid, const std::vector<FieldRef>& u, int slot = 0) {
   return norm(grid.comm(), grid.layout(), u, slot);
 }
 

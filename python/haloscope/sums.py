@@ -1,23 +1,27 @@
 """Sums, inner products and norms of arrays over all ranks, with the same bits on any number of ranks.
 
 Each point of the grid counts once: of nodes and faces that several ranks hold, the value that `Exchange.share()` gives
-to all of them. Ghost layers do not count. An infinite or undefined term gives an infinite or undefined sum.
+to all of them. Ghost layers do not count. An infinite or undefined term gives an infinite or undefined sum. Where ranks
+have several blocks, a list of arrays takes the place of an array: one for each of `grid.blocks`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from haloscope import memory
 from haloscope.errors import UsageError
 from haloscope.fields import Array, Described, Field, can_be_added
-from haloscope.grid import Centring, Grid, Halo
+from haloscope.grid import Block, Centring, Grid, Halo
 from haloscope.ranks import call, library, refuse
 
+Arrays = Array | Sequence[Array]  # the latter: of each block of this rank
 
-def sum(grid: Grid, u: Array, halo: Halo = 1, centring: Centring = "cell") -> float | complex:
+
+def sum(grid: Grid, u: Arrays, halo: Halo = 1, centring: Centring = "cell") -> float | complex:
     """Return the sum of an array.
 
     u: reals or complex numbers of single or double precision, in host memory.
@@ -27,15 +31,15 @@ def sum(grid: Grid, u: Array, halo: Halo = 1, centring: Centring = "cell") -> fl
     two passes over the points.
     """
     try:
-        array = memory.described(u, "u")
-        parts = [array.real, array.imag] if array.dtype.kind == "c" else [array]
+        arrays = [memory.described(array, "u") for array in _of_blocks(grid, u)]
+        parts = [[a.real for a in arrays], [a.imag for a in arrays]] if arrays[0].dtype.kind == "c" else [arrays]
     except Exception as error:
         refuse("hs_grid_refuse_sum", grid._handle, error)
     found = [_reduced("hs_grid_sum", grid, [part], halo, centring) for part in parts]
     return found[0] if len(found) == 1 else complex(*found)
 
 
-def dot(grid: Grid, u: Array, v: Array, halo: Halo = 1, centring: Centring = "cell") -> float:
+def dot(grid: Grid, u: Arrays, v: Arrays, halo: Halo = 1, centring: Centring = "cell") -> float:
     """Return the inner product of two arrays of reals with the same ghost layers and centring.
 
     Points may have several numbers, in axes beyond the grid's: all of them count. Others: see sum().
@@ -43,30 +47,46 @@ def dot(grid: Grid, u: Array, v: Array, halo: Halo = 1, centring: Centring = "ce
     return _reduced("hs_grid_dot", grid, [u, v], halo, centring)
 
 
-def norm(grid: Grid, u: Array, halo: Halo = 1, centring: Centring = "cell") -> float:
+def norm(grid: Grid, u: Arrays, halo: Halo = 1, centring: Centring = "cell") -> float:
     """Return the square root of the sum of the squares of an array's numbers, real or complex. Others: see sum()."""
     return _reduced("hs_grid_norm", grid, [u], halo, centring)
 
 
-def _reduced(function: str, grid: Grid, arrays: list[Array], halo: Halo, centring: Centring) -> float:
+def _of_blocks(grid: Grid, arrays: Arrays) -> list[Array]:
+    """Return the arrays of this rank's blocks. Raises UsageError for another number of them."""
+    listed = list(arrays) if isinstance(arrays, list | tuple) else [arrays]
+    if len(listed) != len(grid.blocks):
+        raise UsageError(
+            f"a sum takes the array of each block; this rank passed {len(listed)} and has {len(grid.blocks)}: pass a "
+            "list in the order of grid.blocks"
+        )
+    return listed
+
+
+def _reduced(function: str, grid: Grid, factors: list[Arrays], halo: Halo, centring: Centring) -> float:
     ffi, _ = library()
     try:
-        fields = [_described(grid, Field(array, halo, centring), n) for n, array in enumerate(arrays)]
+        each = [
+            (block, array)
+            for factor in factors
+            for block, array in zip(grid.blocks, _of_blocks(grid, factor), strict=True)
+        ]
+        fields = [_described(block, Field(array, halo, centring), n) for n, (block, array) in enumerate(each)]
         structs = ffi.new("hs_field[]", len(fields))
-        for field, struct in zip(fields, structs, strict=True):
-            field.fill(grid, struct)
-        if len(arrays) > 1 and "c" in {field.arrays[0].dtype.kind for field in fields}:
+        for (block, _), field, struct in zip(each, fields, structs, strict=True):
+            field.fill(block, struct)
+        if len(factors) > 1 and "c" in {field.arrays[0].dtype.kind for field in fields}:
             raise UsageError("an inner product of complex numbers; take products of their real and imaginary parts")
     except Exception as error:
         refuse("hs_grid_refuse_sum", grid._handle, error)
     result = ffi.new("double*", math.nan)
-    call(function, grid._handle, *(ffi.addressof(structs, n) for n in range(len(fields))), result)
+    call(function, grid._handle, *(structs + n * len(grid.blocks) for n in range(len(factors))), result)
     return float(result[0])
 
 
-def _described(grid: Grid, field: Field, number: int) -> Described:
+def _described(block: Block, field: Field, number: int) -> Described:
     """Return the description of an array. Raises UsageError for types that are not added."""
-    found = Described(grid, field, number, (1, None), 1)
+    found = Described(block, field, number, (1, None), 1)
     dtype: np.dtype = found.arrays[0].dtype
     if dtype.kind not in "fc" or not can_be_added(dtype):
         raise UsageError(

@@ -212,9 +212,10 @@ contains
   subroutine share_and_sum()
     real, allocatable, target :: node(:, :)
     double precision :: total
-    integer :: n(2), status, slot, layers, dims, where
+    integer :: n(2), status, slot, layers, dims, where, first
     n = grid%shape()
     slot = 1
+    first = 1
     layers = 0
     dims = 2
     where = halo_node
@@ -228,7 +229,17 @@ contains
     call expect(all(nint(node) == 1), 'shared')
     call halo%share(slot=slot, stat=status, only=[1])
     call expect(status == 0, 'share')
+    total = grid%sum_field(halo, first, slot=slot, stat=status, errmsg=text)
+    call expect(status == 0 .and. nint(total) == product(cells), 'sum_field: '//trim(text))
+    total = grid%dot_fields(halo, first, first, slot=slot, stat=status, errmsg=text)
+    call expect(status == 0 .and. nint(total) == product(cells), 'dot_fields')
+    total = grid%norm_field(halo, first, slot=slot, stat=status, errmsg=text)
+    call expect(status == 0 .and. nint(total**2) == product(cells), 'norm_field')
+    total = grid%sum_field(halo, 2, stat=status, errmsg=text)
+    call expect(status == 2 .and. index(text, 'no field 2 exists') > 0, 'a field that the exchange lacks: '//trim(text))
     call halo%free()
+    total = grid%norm_field(halo, first, stat=status, errmsg=text)
+    call expect(status == 2 .and. index(text, 'not open') > 0, 'a sum of a closed exchange: '//trim(text))
     total = grid%sum(node, halo=layers, low=[0, 0], high=[0, 0], centring=where, stat=status)
     call expect(status == 0 .and. nint(total) == product(cells), 'sum')
     total = grid%dot(node, node, halo=layers, low=[0, 0], high=[0, 0], centring=where, dims=dims, stat=status)

@@ -1,5 +1,6 @@
 // A code whose ranks own several tiles each, of sizes and numbers that are known at run time; some own none. Cells with
-// two ghost layers and faces with one travel in turn. Prints checksums that do not depend on the tiles or the ranks.
+// two ghost layers and faces with one travel in turn. Prints checksums that do not depend on the tiles or the ranks,
+// of the cells and their norm.
 #include <mpi.h>
 
 #include <algorithm>
@@ -68,7 +69,8 @@ void run(std::int64_t columns, std::int64_t rows, const char* strategy) {
     halo.exchange({.only = {1}});
     for (int tile = 0; tile < grid.blocks(); ++tile) advance(grid.cells(tile), u[tile][0], f[tile][0]);
   }
-  std::uint64_t mine = 0, sum = 0;
+  const double norm = haloscope::norm(grid, {u.begin(), u.end()});
+  std::uint64_t mine = grid.rank() == 0 ? std::bit_cast<std::uint64_t>(norm) : 0, sum = 0;
   each_cell([&](double value, std::int64_t i, std::int64_t j) {
     mine += std::bit_cast<std::uint64_t>(value) * static_cast<std::uint64_t>(2 * (j * nx + i) + 1);
   });

@@ -54,7 +54,7 @@ contains
         call advance(own(n)%n, own(n)%u, own(n)%f)
       end do
     end do
-    call print_checksum(own(:count))
+    call print_checksum(own(:count), grid%norm_field(halo, 1))
     call halo%free()
     call grid%free()
     do n = 1, max(1, count)
@@ -117,11 +117,13 @@ contains
   end subroutine
 
   !> The same on any number of ranks.
-  subroutine print_checksum(own)
+  subroutine print_checksum(own, norm)
     type(tile), intent(in) :: own(:)
+    real(8), intent(in) :: norm
     integer(8) :: mine, cell
     integer :: i, j, n
     mine = 0
+    if (own_rank() == 0) mine = transfer(norm, mine)
     do n = 1, size(own)
       do j = 1, own(n)%n(2)
         do i = 1, own(n)%n(1)

@@ -111,6 +111,9 @@ module haloscope
     procedure :: sum => grid_sum
     procedure :: dot => grid_dot
     procedure :: norm => grid_norm
+    procedure :: sum_field => grid_sum_field
+    procedure :: dot_fields => grid_dot_fields
+    procedure :: norm_field => grid_norm_field
     procedure :: write => grid_write
     procedure :: read => grid_read
     procedure, private :: make
@@ -217,7 +220,7 @@ module haloscope
     integer(c_int32_t) function call_on_field(grid, field, total) bind(c)
       import :: c_int32_t, c_ptr, c_double, hs_field
       type(c_ptr), value :: grid
-      type(hs_field), intent(in) :: field
+      type(hs_field), intent(in) :: field(*)
       real(c_double), intent(out) :: total
     end function
     integer(c_int32_t) function call_on_file(grid, field, type, order, path) bind(c)
@@ -283,7 +286,7 @@ module haloscope
     integer(c_int32_t) function hs_grid_dot(grid, field, other, total) bind(c)
       import :: c_int32_t, c_ptr, c_double, hs_field
       type(c_ptr), value :: grid
-      type(hs_field), intent(in) :: field, other
+      type(hs_field), intent(in) :: field(*), other(*)
       real(c_double), intent(out) :: total
     end function
     integer(c_int32_t) function hs_grid_refuse_sum(grid, status, text) bind(c)
@@ -499,8 +502,8 @@ contains
   end subroutine
 
   !> Splits a grid into the blocks that each rank specifies, which may be several: tiles, blocks that a balancer has
-  !! dealt out. Collective. An exchange takes the arrays of a rank's first block, then the same ones of the next; sums,
-  !! files, redistributions and arrays of devices need one block a rank.
+  !! dealt out. Collective. An exchange takes the arrays of a rank's first block, then the same ones of the next;
+  !! sum_field() adds up a field of an exchange; files, redistributions and arrays of devices need one block a rank.
   !! @param first  global numbers, from 1, of the first cell of each of this rank's blocks: (dimension, block); of size
   !!               0 in the second dimension: this rank owns no cells. @param last  of the last ones.
   !! @param holes  true: cells may belong to no rank; default false.
@@ -768,7 +771,7 @@ contains
     call describe_points(this, array, one, first, problem, halo, low, high, centring, dims)
     call describe_points(this, other, two, second, problem, halo, low, high, centring, dims)
     if (problem == '') then
-      status = hs_grid_dot(this%handle, one%field, two%field, total)
+      status = hs_grid_dot(this%handle, [one%field], [two%field], total)
     else
       status = hs_grid_refuse_sum(this%handle, usage, c_text(problem))
     end if
@@ -792,11 +795,131 @@ contains
     problem = ''
     call describe_points(grid, array, one, first, problem, halo, low, high, centring, dims)
     if (problem == '') then
-      status = call_on(grid%handle, one%field, total)
+      status = call_on(grid%handle, [one%field], total)
     else
       status = hs_grid_refuse_sum(grid%handle, usage, c_text(problem))
     end if
     call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Returns the sum of a field of an open exchange over all blocks, as sum(): for grids of several blocks a rank.
+  !! @param exchange  opened on this grid. @param field  its number among the arrays of a block, from 1.
+  !! @param slot      buffer of the field, from 1; default 1.
+  !! Collective; two reductions. Fails on all ranks for a field that the exchange lacks, and as sum().
+  function grid_sum_field(this, exchange, field, slot, stat, errmsg) result(total)
+    class(halo_grid), intent(in) :: this
+    class(halo_exchange), intent(in) :: exchange
+    class(*), intent(in) :: field
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
+    class(*), intent(inout), optional :: errmsg
+    real(c_double) :: total
+    call reduce_field(this, hs_grid_sum, exchange, field, total, slot, stat, errmsg)
+  end function
+
+  !> Returns the square root of the sum of the squares of a field's numbers on all blocks, as norm(). Others: see
+  !! sum_field().
+  function grid_norm_field(this, exchange, field, slot, stat, errmsg) result(total)
+    class(halo_grid), intent(in) :: this
+    class(halo_exchange), intent(in) :: exchange
+    class(*), intent(in) :: field
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
+    class(*), intent(inout), optional :: errmsg
+    real(c_double) :: total
+    call reduce_field(this, hs_grid_norm, exchange, field, total, slot, stat, errmsg)
+  end function
+
+  !> Returns the sum of the products of the numbers of two fields of one centring on all blocks, as dot(). Others: see
+  !! sum_field().
+  function grid_dot_fields(this, exchange, field, other, slot, stat, errmsg) result(total)
+    class(halo_grid), intent(in) :: this
+    class(halo_exchange), intent(in) :: exchange
+    class(*), intent(in) :: field, other
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
+    class(*), intent(inout), optional :: errmsg
+    real(c_double) :: total
+    type(hs_field), allocatable :: one(:), two(:)
+    type(c_ptr), allocatable, target :: first(:), second(:)
+    character(longest_text) :: problem
+    integer(c_int32_t) :: status
+    total = 0
+    problem = ''
+    call list_blocks(this, exchange, field, slot, one, first, problem, status)
+    if (problem == '') call list_blocks(this, exchange, other, slot, two, second, problem, status)
+    if (problem == '') then
+      status = hs_grid_dot(this%handle, one, two, total)
+    else
+      status = hs_grid_refuse_sum(this%handle, status, c_text(problem))
+    end if
+    call conclude(status, stat, errmsg)
+  end function
+
+  !> Makes a call that reduces a field of an exchange to a number. @param total  out: the number. Others: see sum_field().
+  subroutine reduce_field(grid, call_on, exchange, field, total, slot, stat, errmsg)
+    class(halo_grid), intent(in) :: grid
+    procedure(call_on_field) :: call_on
+    class(halo_exchange), intent(in) :: exchange
+    class(*), intent(in) :: field
+    real(c_double), intent(out) :: total
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
+    class(*), intent(inout), optional :: errmsg
+    type(hs_field), allocatable :: fields(:)
+    type(c_ptr), allocatable, target :: first(:)
+    character(longest_text) :: problem
+    integer(c_int32_t) :: status
+    total = 0
+    problem = ''
+    call list_blocks(grid, exchange, field, slot, fields, first, problem, status)
+    if (problem == '') then
+      status = call_on(grid%handle, fields, total)
+    else
+      status = hs_grid_refuse_sum(grid%handle, status, c_text(problem))
+    end if
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Lists a field of an open exchange: that of each block of this rank. @param first  out: addresses, which `fields`
+  !! refers to. @param status  out: of a problem.
+  subroutine list_blocks(grid, exchange, field, slot, fields, first, problem, status)
+    class(halo_grid), intent(in) :: grid
+    class(halo_exchange), intent(in) :: exchange
+    class(*), intent(in) :: field
+    class(*), intent(in), optional :: slot
+    type(hs_field), allocatable, intent(out) :: fields(:)
+    type(c_ptr), allocatable, target, intent(out) :: first(:)
+    character(*), intent(inout) :: problem
+    integer(c_int32_t), intent(out) :: status
+    integer(c_int32_t) :: number, place
+    integer :: n, at, lacking
+    status = usage
+    number = 1
+    place = 1
+    call take(field, 'field', number, problem)
+    call take(slot, 'slot', place, problem)
+    if (problem == '' .and. .not. c_associated(exchange%handle)) &
+      problem = 'the exchange is not open; name its arrays by add(), then call open()'
+    if (problem == '' .and. (number < 1 .or. number > exchange%each)) write (problem, '(2(a, i0))') &
+      'no field ', number, ' exists; the fields of a block are numbered from 1 to ', exchange%each
+    if (problem == '' .and. (place < 1 .or. place > exchange%slots)) &
+      write (problem, '(2(a, i0))') 'no slot ', place, ' exists; slots are numbered from 1 to ', exchange%slots
+    if (problem == '' .and. size(exchange%bound)/max(1, exchange%each) /= max(1, grid%blocks())) &
+      problem = 'the exchange was opened on a grid of other blocks; pass one that was opened on this grid'
+    if (problem /= '') return
+    call get_addresses(exchange, place - 1, first, problem, status)
+    if (problem /= '') return
+    allocate (fields(max(1, grid%blocks())), stat=lacking)
+    if (lacking /= 0) then
+      call note_exhausted('the list of fields', size(exchange%bound)*c_sizeof(c_null_ptr), problem, status)
+      return
+    end if
+    do n = 1, size(fields)
+      at = (n - 1)*exchange%each + number
+      fields(n) = exchange%bound(at)%field
+      fields(n)%first = c_loc(first(at))
+    end do
   end subroutine
 
   !> Writes the points of an array that this rank owns to a file in NumPy's format .npy, which any number of ranks reads.
@@ -897,8 +1020,8 @@ contains
     one%field%first = c_loc(first)
     if (problem == '' .and. one%dims /= grid%dims) write (problem, '(2(a, i0), a)') 'an array of ', one%dims, &
       ' dimensions was passed to a call on a grid of ', grid%dims, '; pass the number of the grid''s axes as dims='
-    if (problem == '' .and. grid%several) problem = 'the grid has several blocks a rank, and sums and files need one; '// &
-      'use a grid of one block a rank'
+    if (problem == '' .and. grid%several) problem = 'the grid has several blocks a rank: add up a field of an open '// &
+      'exchange by sum_field(), dot_fields() or norm_field(); files need a grid of one block a rank'
     if (problem /= '') return
     do d = 1, grid%dims
       call check_extent(one, block_of(grid, 1), d, 1, problem)

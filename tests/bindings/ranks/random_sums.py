@@ -5,6 +5,7 @@ Run by ranks: `mpiexec -n N python random_sums.py SEED ROUNDS`. All ranks draw t
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,20 +19,35 @@ from haloscope.errors import UsageError
 COMM = MPI.COMM_WORLD
 
 
-def part_of(grid: haloscope.Grid, whole: np.ndarray, halo: int, centring: str) -> np.ndarray:
-    """Return this rank's points of an array of all points of a grid, with a halo of other numbers."""
-    part = grid.zeros(halo, whole.dtype, centring) - 12345
-    points = (np.arange(p.start, p.start + n) for p, n in zip(grid.owned, grid.points(centring), strict=True))
-    part[grid.inner(halo)] = whole[np.ix_(*(at % n for at, n in zip(points, whole.shape, strict=True)))]
+def part_of(block: haloscope.grid.Block, whole: np.ndarray, halo: int, centring: str) -> np.ndarray:
+    """Return a block's points of an array of all points of a grid, with a halo of other numbers."""
+    part = block.zeros(halo, whole.dtype, centring) - 12345
+    points = (np.arange(p.start, p.start + n) for p, n in zip(block.owned, block.points(centring), strict=True))
+    if 0 not in block.shape:
+        part[block.inner(halo)] = whole[np.ix_(*(at % n for at, n in zip(points, whole.shape, strict=True)))]
     return part
 
 
+def dealt(draw: np.random.Generator, cells: list[int]) -> list[list[tuple[slice, ...]]]:
+    """Return each rank's blocks of a grid: slabs between random cuts, of which some ranks may have several or none."""
+    cuts = [0, *np.flatnonzero(draw.integers(0, 2, cells[0] - 1)) + 1, cells[0]]
+    hands: list[list[tuple[slice, ...]]] = [[] for _ in range(COMM.size)]
+    for low, high in itertools.pairwise(cuts):
+        hands[draw.integers(COMM.size)].append((slice(low, high), *(slice(0, n) for n in cells[1:])))
+    return hands
+
+
 def results(comm: MPI.Comm, arrays: list[np.ndarray], cells: list[int], periodic: list[bool], how: dict) -> list[Any]:
-    grid = haloscope.Grid(comm, cells, periodic=periodic, process_grid="slabs" if how["slabs"] else None)
-    u, v = (part_of(grid, one, how["halo"], how["centring"]) for one in arrays)
+    if comm is COMM and how["dealt"]:
+        grid = haloscope.Grid(comm, cells, periodic=periodic, owned=how["dealt"][comm.rank])
+    else:
+        grid = haloscope.Grid(comm, cells, periodic=periodic, process_grid="slabs" if how["slabs"] else None)
+    u, v = ([part_of(block, one, how["halo"], how["centring"]) for block in grid.blocks] for one in arrays)
+    if not how["dealt"]:
+        (u,), (v,) = u, v
     options = {"halo": how["halo"], "centring": how["centring"]}
     found = [haloscope.sum(grid, u, **options), haloscope.norm(grid, v, **options)]
-    return found if u.dtype.kind == "c" else [*found, haloscope.dot(grid, u, v, **options)]
+    return found if arrays[0].dtype.kind == "c" else [*found, haloscope.dot(grid, u, v, **options)]
 
 
 def check_random(draw: np.random.Generator) -> None:
@@ -46,7 +62,9 @@ def check_random(draw: np.random.Generator) -> None:
     for _ in range(2):
         numbers = draw.standard_normal((2, *points)) * 2.0 ** draw.integers(-40, 40, (2, *points))
         arrays.append((numbers[0] + 1j * numbers[1] if dtype.kind == "c" else numbers[0]).astype(dtype))
-    how = {"halo": int(draw.integers(0, 3)), "centring": centring, "slabs": bool(draw.integers(0, 2))}
+    how = {"halo": int(draw.integers(0, 3)), "centring": centring, "slabs": bool(draw.integers(0, 2)), "dealt": None}
+    if draw.integers(0, 2):
+        how["dealt"] = dealt(draw, cells)
     alone = results(MPI.COMM_SELF, arrays, cells, periodic, how)
     found = results(COMM, arrays, cells, periodic, how)
     assert np.array(found).tobytes() == np.array(alone).tobytes(), (found, alone, how)

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <array>
+#include <cmath>
 #include <optional>
 
 #include "haloscope/haloscope.hpp"
@@ -66,6 +68,33 @@ class Tiles {
     MPI_Barrier(MPI_COMM_WORLD);
   }
 
+  /// Returns field number f of each block of this rank.
+  std::vector<FieldRef> field(int f) const {
+    std::vector<FieldRef> fields;
+    const std::size_t each = spec.quantities.size(), n = static_cast<std::size_t>(f);
+    for (std::size_t q = n; q < views.size(); q += each)
+      fields.push_back({spec.quantities[n], spec.widths[n].low, spec.widths[n].high, views[q]});
+    return fields;
+  }
+  /// Sets each point of field number f to a number of its place in the grid and of f, and ghost layers to others.
+  void number_points(int f) const {
+    const int first = layout.first_block(world_rank()), each = static_cast<int>(spec.quantities.size());
+    for (int block = 0; block < layout.blocks_of(world_rank()); ++block) {
+      const Plan plan = make_plan(layout.by_block(), first + block, spec);
+      each_point(plan.allocated(f), [&](const Index& p) {
+        Index place;
+        for (int d = 0; d < 3; ++d) {
+          const std::int64_t cells = layout.grid().cells[d], at = layout.by_block().owned(first + block).lo[d] + p[d];
+          place[d] = layout.grid().periodic[d] ? (at + cells) % cells : at;
+        }
+        std::mt19937_64 random(static_cast<std::uint64_t>(place[0] + 100 * place[1] + 10000 * place[2] + 1000000 * f));
+        const double value = std::uniform_real_distribution<double>(-1, 1)(random);
+        const double number = std::ldexp(value, static_cast<int>(random() % 41));
+        at(0, block * each + f, p) = plan.owned(f).contains(p) ? number : 1e30;
+      });
+    }
+  }
+
   const Layout& layout;
   ExchangeSpec spec;
   std::vector<std::vector<double>> memory;
@@ -97,6 +126,31 @@ TEST(SeveralBlocks, GetTheValuesOfBlocksThatHaveARankEachByEveryStrategy) {
       if (HasFatalFailure()) return;
     }
   EXPECT_GT(tried, 20u);
+}
+
+TEST(SeveralBlocks, HaveSumsWithTheBitsOfOneBlockARank) {
+  std::mt19937 random(46);
+  for (int n = 0; n < (thorough() ? 60 : 15); ++n) {
+    GridSpec grid;
+    grid.dims = pick(random, 1, 3);
+    for (int d = 0; d < grid.dims; ++d) {
+      grid.cells[d] = pick(random, 6, 9);
+      grid.periodic[d] = pick(random, 0, 1) != 0;
+    }
+    ExchangeSpec spec = three_fields(random, grid);
+    spec.quantities[1].centring = spec.quantities[0].centring;
+    for (Quantity& q : spec.quantities) q.edges = {};
+    const Layout dealt = random_deal(random, grid, world_size(), 3 * world_size(), false);
+    const Layout even(grid, process_grid("prime-factors", world_size(), grid));
+    const auto sums = [&](const Layout& layout) {
+      const Tiles tiles(layout, spec, 1);
+      for (const int f : {0, 1, 2}) tiles.number_points(f);
+      return std::array{sum(MPI_COMM_WORLD, layout, tiles.field(2)),
+                        dot(MPI_COMM_WORLD, layout, tiles.field(0), tiles.field(1)),
+                        norm(MPI_COMM_WORLD, layout, tiles.field(2))};
+    };
+    EXPECT_EQ(sums(dealt), sums(even)) << n;
+  }
 }
 
 /// Two tiles a rank in a row, each of 4 x 5 cells.
@@ -215,7 +269,19 @@ TEST(SeveralBlocks, RefuseFieldsThatDoNotFitThem) {
               "of block 1) has 8 bytes a cell (real numbers of 8 bytes), edge fixed, edge even");
   EXPECT_THROW((Field<double, 2>(grid, {.block = 2})), UsageError);
   EXPECT_THROW((Field<double, 2>(grid, {.memory = MemoryKind::shared})), UsageError);
-  EXPECT_THROW(sum(grid, one), UsageError);
+  const auto refused_sum = [&](const auto& call) {
+    try {
+      call();
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_PART(refused_sum([&] { sum(grid, one); }),
+              "takes the field of each block; this rank passed 1 and has 2 blocks");
+  EXPECT_PART(refused_sum([&] { dot(grid, {one, two}, {one, two, one}); }), "this rank passed 3 and has 2 blocks");
+  EXPECT_PART(refused_sum([&] { sum(grid, {one, other}); }), "of block 1) has 4 bytes a cell");
+  EXPECT_EQ(refused_sum([&] { sum(grid, {one, wide}); }), "accepted");  // halos do not count
   EXPECT_THROW(write_field(grid, one, "/nowhere/u.npy"), UsageError);
   EXPECT_THROW(interior(grid, 1), UsageError);
   EXPECT_THROW(best(grid, one, "vienna", {}), UsageError);

@@ -64,34 +64,29 @@ Numbers numbers_of(const FieldRef& field, int slot, bool reads) {
   return {&field, &field.slots[static_cast<std::size_t>(slot)], type, quantity.element_bytes / bytes_of(type)};
 }
 
-/// The numbers of one field, or the products of the numbers of two fields.
-class Sum {
+/// The numbers of the field of one block, or the products of the numbers of two fields.
+class BlockTerms {
  public:
-  Sum(const Layout& layout, int rank, SumFields fields) : fields_(std::move(fields)) {
-    const FieldRef& u = fields_.u;
-    const FieldRef* const v = fields_.v ? &*fields_.v : nullptr;
-    check_cells(v != nullptr ? std::vector{u, *v} : std::vector{u}, layout, rank);
-    const bool reads = layout.owns_cells(rank);
-    factors_.push_back(numbers_of(u, fields_.slot_u, reads));
-    if (v != nullptr) factors_.push_back(numbers_of(*v, fields_.slot_v, reads));
+  /// @param v      null: one field. They outlive this. @param boxes  the points that count, in local indices.
+  BlockTerms(const SumFields& fields, const FieldRef& u, const FieldRef* v, std::vector<Box> boxes, int dims,
+             bool reads)
+      : boxes_(std::move(boxes)) {
+    factors_.push_back(numbers_of(u, fields.slot_u, reads));
+    if (v != nullptr) factors_.push_back(numbers_of(*v, fields.slot_v, reads));
     if (v == nullptr && factors_[0].of_point != 1)
       throw UsageError("field '" + u.quantity.name + "' has points of " + std::to_string(factors_[0].of_point) +
                        " numbers; add up one number of each point: pass a field of it alone");
     if (v != nullptr && (factors_[1].of_point != factors_[0].of_point || v->quantity.centring != u.quantity.centring))
       throw UsageError("fields '" + u.quantity.name + "' and '" + v->quantity.name +
                        "' differ in centring or in the numbers of a point; an inner product takes fields of one kind");
-    boxes_ = owned_once(layout, rank, u.quantity);
     const SlotView& view = *factors_[0].view;
-    along_ = std::abs(view.stride[0]) <= std::abs(view.stride[1]) || layout.dims() < 2 ? 0 : 1;
-    if (layout.dims() > 2 && std::abs(view.stride[2]) < std::abs(view.stride[along_])) along_ = 2;
-    count_ = factors_[0].of_point;
-    for (int d = 0; d < layout.dims(); ++d) count_ *= static_cast<double>(layout.grid().cells[d] + 1);
+    along_ = std::abs(view.stride[0]) <= std::abs(view.stride[1]) || dims < 2 ? 0 : 1;
+    if (dims > 2 && std::abs(view.stride[2]) < std::abs(view.stride[along_])) along_ = 2;
   }
-  /// Returns a number of terms that all ranks together do not exceed; the same for any split of the grid.
-  double count() const { return count_; }
-  /// Calls visit(terms, number of them) for all terms of this rank.
+  int numbers_of_point() const { return factors_[0].of_point; }
+  /// Calls visit(terms, number of them) for all terms.
   template <class Visit>
-  void each(Visit visit) const {
+  void each(Visit& visit) const {
     for (const Box& box : boxes_)
       for (int component = 0; component < factors_[0].of_point; ++component) {
         Box rows = box;
@@ -122,14 +117,50 @@ class Sum {
     read(from.type, from.view->at(at) + component * bytes_of(from.type), from.view->stride[along_], count, terms);
   }
 
-  Sum(const Sum&) = delete;
-  Sum& operator=(const Sum&) = delete;
-
- private:
-  SumFields fields_;
-  std::vector<Numbers> factors_;  // point into fields_
+  std::vector<Numbers> factors_;
   std::vector<Box> boxes_;
   int along_ = 0;  // the dimension whose points are nearest to each other in memory
+};
+
+/// The terms of all blocks of a rank.
+class Sum {
+ public:
+  Sum(const Layout& layout, int rank, SumFields fields) : fields_(std::move(fields)) {
+    check_sum_blocks(fields_.u, layout, rank);
+    if (fields_.v) check_sum_blocks(*fields_.v, layout, rank);
+    const bool reads = layout.owns_cells(rank);
+    for (std::size_t n = 0; n < fields_.u.size(); ++n) {
+      const FieldRef& u = fields_.u[n];
+      const int block = layout.first_block(rank) + static_cast<int>(n);
+      std::vector<Box> boxes;
+      if (reads) boxes = owned_once(layout.by_block(), block, u.quantity);
+      blocks_.emplace_back(fields_, u, fields_.v ? &(*fields_.v)[n] : nullptr, std::move(boxes), layout.dims(), reads);
+    }
+    count_ = blocks_.front().numbers_of_point();
+    for (int d = 0; d < layout.dims(); ++d) count_ *= static_cast<double>(layout.grid().cells[d] + 1);
+  }
+  Sum(const Sum&) = delete;
+  Sum& operator=(const Sum&) = delete;
+  /// Returns a number of terms that all ranks together do not exceed; the same for any split of the grid.
+  double count() const { return count_; }
+  /// Calls visit(terms, number of them) for all terms of this rank.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (const BlockTerms& block : blocks_) block.each(visit);
+  }
+
+ private:
+  static void check_sum_blocks(const std::vector<FieldRef>& fields, const Layout& layout, int rank) {
+    const auto blocks = static_cast<std::size_t>(blocks_moved(layout, rank));
+    if (fields.size() != blocks)
+      throw UsageError("a sum takes the field of each block; this rank passed " + std::to_string(fields.size()) +
+                       " and has " + std::to_string(layout.blocks_of(rank)) +
+                       " blocks; a rank without blocks passes the field once, without cells");
+    check_blocks(fields, layout, rank);
+  }
+
+  SumFields fields_;
+  std::vector<BlockTerms> blocks_;  // point into fields_
   double count_ = 1;
 };
 
@@ -220,14 +251,24 @@ double sum_of_fields(MPI_Comm users, const Layout& layout, const std::function<S
 }
 
 double sum(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot) {
+  return field_sum(comm, layout, [&] { return SumFields{{u}, {}, slot}; });
+}
+double sum(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, int slot) {
   return field_sum(comm, layout, [&] { return SumFields{u, {}, slot}; });
 }
 
 double dot(MPI_Comm comm, const Layout& layout, const FieldRef& u, const FieldRef& v, int slot_u, int slot_v) {
+  return field_sum(comm, layout, [&] { return SumFields{{u}, std::vector{v}, slot_u, slot_v}; });
+}
+double dot(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::vector<FieldRef>& v,
+           int slot_u, int slot_v) {
   return field_sum(comm, layout, [&] { return SumFields{u, v, slot_u, slot_v}; });
 }
 
 double norm(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot) {
+  return std::sqrt(dot(comm, layout, u, u, slot, slot));
+}
+double norm(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, int slot) {
   return std::sqrt(dot(comm, layout, u, u, slot, slot));
 }
 

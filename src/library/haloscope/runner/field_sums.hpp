@@ -5,15 +5,16 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "haloscope/field.hpp"
 
 namespace haloscope {
 
-/// A field whose numbers are added up, or two whose products are.
+/// A field whose numbers are added up, or two whose products are: each a list of the fields of this rank's blocks.
 struct SumFields {
-  FieldRef u;
-  std::optional<FieldRef> v = {};
+  std::vector<FieldRef> u;
+  std::optional<std::vector<FieldRef>> v = {};
   int slot_u = 0, slot_v = 0;
 };
 double sum_of_fields(MPI_Comm comm, const Layout& layout, const std::function<SumFields()>& fields);
