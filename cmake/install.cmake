@@ -78,6 +78,14 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DEST
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT docs)
 if(SKBUILD)  # a wheel has the command `haloscope`, and puts these into the share/ of its environment
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(man_pages ${PROJECT_BINARY_DIR}/man_pages)
+  file(MAKE_DIRECTORY ${man_pages})
+  add_custom_target(haloscope_man_pages DEPENDS haloscope_bridge
+    COMMAND ${CMAKE_COMMAND} -E env HALOSCOPE_BUILD=${PROJECT_BINARY_DIR} ${Python3_EXECUTABLE}
+            ${PROJECT_SOURCE_DIR}/packaging/man_pages.py ${man_pages})
+  add_dependencies(haloscope_programs_files haloscope_man_pages)
+  install(DIRECTORY ${man_pages}/ DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT programs)
   set(completion ${PROJECT_SOURCE_DIR}/packaging/completion)
   install(FILES ${completion}/haloscope COMPONENT programs
           DESTINATION ${SKBUILD_DATA_DIR}/share/bash-completion/completions)

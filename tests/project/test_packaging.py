@@ -24,7 +24,7 @@ from programs import ended, executable
 RECIPE = ROOT / "packaging" / "spack" / "spack_repo" / "haloscope" / "packages" / "haloscope" / "package.py"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 STUDIES = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())
-[BUILDER] = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+BUILDER, *_ = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
 CMAKE = "\n".join(f.read_text() for f in (ROOT / "CMakeLists.txt", *(ROOT / "cmake").glob("*.cmake")))
 PIP = ("--no-deps", "--ignore-installed", "--no-build-isolation", "--no-index")  # of what Spack passes to pip
 

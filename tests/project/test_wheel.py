@@ -20,6 +20,7 @@ import pytest
 
 import elf
 import programs as programs_of_tests
+from haloscope import cli
 from haloscope.measure import launch
 from paths import CONSUMER, RANK_PROGRAMS, ROOT
 
@@ -156,6 +157,16 @@ def test_bash_completes_the_command_of_an_installed_wheel(programs, tmp_path):
     environment = plain_environment(programs)
     output = run("bash", "-c", f"{lines}; echo ${{COMPREPLY[@]}}", cwd=tmp_path, environment=environment)
     assert output.split() == ["predict"]
+
+
+def test_an_installed_wheel_has_a_manual_page_of_each_command_with_all_its_options(programs, tmp_path):
+    pages = programs.parent / "share" / "man" / "man1"
+    text = (pages / "haloscope.1").read_text()
+    for command in cli.COMMANDS:
+        page = (pages / f"haloscope-{command}.1").read_text().replace(r"\-", "-")
+        help_text = run(programs / "haloscope", command, "--help-all", cwd=tmp_path)
+        assert set(re.findall(r"^  (--[a-z-]+)", help_text, re.MULTILINE)) <= set(re.findall(r"--[a-z-]+", page))
+        assert f"haloscope-{command}(1)" in text
 
 
 def test_another_project_finds_an_installed_wheel_by_cmake_and_pkg_config(programs, tmp_path):
