@@ -21,7 +21,7 @@ class StridedArrays {
       const Shape shape = random_shape(random, plan.allocated(q), plan.spec.quantities[q].element_bytes);
       views_.emplace_back();
       for (int s = 0; s < slots; ++s) {
-        bytes_.emplace_back(static_cast<std::size_t>(shape.bytes), canary);
+        bytes_.emplace_back(std::max<std::size_t>(1, static_cast<std::size_t>(shape.bytes)), canary);  // never null
         views_.back().push_back({bytes_.back().data() + shape.origin, shape.stride, shape.element});
       }
     }
