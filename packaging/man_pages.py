@@ -28,7 +28,7 @@ from haloscope.options.kinds import GROUPS
 
 
 def write_pages(folder: Path) -> None:
-    """Write the pages of the library's commands; those of other distributions have none."""
+    """Write the pages of the library's commands; other distributions bring their own."""
     top = click.Context(cli.cli, info_name="haloscope")
     commands = {name: cli.cli.get_command(top, name) for name in cli.COMMANDS}
     first = page_of(top)

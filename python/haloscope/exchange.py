@@ -29,7 +29,7 @@ from haloscope.arguments import as_problem, flag, text, whole
 from haloscope.array_grid import grid_of_arrays
 from haloscope.bridge import capi
 from haloscope.errors import HaloscopeError, UsageError
-from haloscope.fields import Array, Described, Field, fields_of, name_of, several, slots_of
+from haloscope.fields import Array, Described, Field, fields_of, name_of, refuse_other_types, several, slots_of
 from haloscope.grid import Grid, Halo
 from haloscope.lifetimes import Dropped, Opened
 from haloscope.parts import Parts
@@ -44,12 +44,8 @@ Stream = Any  # a stream of CuPy or PyTorch, or its address
 
 
 def _refuse_other_field(one: Described, first: Described, name: str, block: int) -> None:
-    """Raise UsageError where a field of a later block is another one than the field of the first block."""
-    for fault, mine, wanted in (
-        ("elements of type", one.type, first.type),
-        ("a halo of", one.sides, first.sides),
-        ("the name", name, name and first.name),
-    ):
+    """Raise UsageError where a field of a later block has another halo or name than the field of the first block."""
+    for fault, mine, wanted in (("a halo of", one.sides, first.sides), ("the name", name, name and first.name)):
         if mine != wanted:
             raise UsageError(
                 f"{one.name} of block {block} has {fault} {mine}, and the field of block 0 in its place {wanted}; pass "
@@ -152,6 +148,7 @@ class Exchange(Opened):
         described = [
             Described(blocks[number // self._each], field, number, layers, slots) for number, field in enumerate(fields)
         ]
+        refuse_other_types(described, self._each)
         for number, one in enumerate(described[self._each :], start=self._each):
             _refuse_other_field(one, described[number % self._each], fields[number].name, number // self._each)
         structs = ffi.new("hs_field[]", len(described))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ import numpy as np
 from haloscope import memory
 from haloscope.arguments import flag, text
 from haloscope.errors import UsageError
-from haloscope.grid import Block, Centring, Halo, sides_of
+from haloscope.grid import Block, Centring, Grid, Halo, sides_of
 from haloscope.ranks import library
 
 # An array of NumPy, or an object that exposes its memory by __dlpack__, __array_interface__, __cuda_array_interface__
 # or the buffer protocol.
 Array = Any
+Arrays = Array | Sequence[Array]  # a list or tuple: an array of each block of this rank
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,28 @@ def fields_of(arrays: Any) -> list[Field]:
 def several(arrays: Any) -> list[Any]:
     """Return the arrays in a list or a tuple. Anything else is one array: arrays of many kinds are sequences too."""
     return list(arrays) if isinstance(arrays, list | tuple) else [arrays]
+
+
+def by_block(grid: Grid, arrays: Arrays) -> list[tuple[Block, Array]]:
+    """Return the blocks of this rank with an array of each. Raises UsageError for another number of arrays."""
+    listed = several(arrays)
+    if len(listed) != len(grid.blocks):
+        raise UsageError(
+            f"the call takes the array of each block; this rank passed {len(listed)} and has {len(grid.blocks)}: pass "
+            "a list in the order of grid.blocks"
+        )
+    return list(zip(grid.blocks, listed, strict=True))
+
+
+def refuse_other_types(fields: Sequence[Described], each: int) -> None:
+    """Raise UsageError where a field of a later block, of `each` in every block, has another type than in the first."""
+    for number, one in enumerate(fields):
+        first = fields[number % each]
+        if one.type != first.type:
+            raise UsageError(
+                f"{one.name} of block {number // each} has elements of type {one.type}, and the field of block 0 in "
+                f"its place {first.type}; pass the arrays of the first block, then the same ones of the next"
+            )
 
 
 def name_of(field: Field, number: int) -> str:
@@ -143,7 +167,7 @@ class Described:
             )
         step = array.itemsize
         for extent, stride in reversed(list(zip(array.shape[dims:], array.strides[dims:], strict=True))):
-            if extent > 1 and stride != step:
+            if extent > 1 and stride != step and array.size:  # NumPy's strides are 0 in empty arrays
                 raise UsageError(
                     f"{self.name} has axes beyond the grid's {dims} that are not contiguous; pass each component as a "
                     "separate array"

@@ -8,17 +8,14 @@ have several blocks, a list of arrays takes the place of an array: one for each 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from haloscope import memory
 from haloscope.errors import UsageError
-from haloscope.fields import Array, Described, Field, can_be_added
+from haloscope.fields import Arrays, Described, Field, by_block, can_be_added, refuse_other_types
 from haloscope.grid import Block, Centring, Grid, Halo
 from haloscope.ranks import call, library, refuse
-
-Arrays = Array | Sequence[Array]  # the latter: of each block of this rank
 
 
 def sum(grid: Grid, u: Arrays, halo: Halo = 1, centring: Centring = "cell") -> float | complex:
@@ -31,12 +28,16 @@ def sum(grid: Grid, u: Arrays, halo: Halo = 1, centring: Centring = "cell") -> f
     two passes over the points.
     """
     try:
-        arrays = [memory.described(array, "u") for array in _of_blocks(grid, u)]
-        parts = [[a.real for a in arrays], [a.imag for a in arrays]] if arrays[0].dtype.kind == "c" else [arrays]
+        arrays = [memory.described(array, "u") for _, array in by_block(grid, u)]
+        kinds = {array.dtype.kind for array in arrays}
+        if len(kinds) > 1 and "c" in kinds:
+            raise UsageError("a sum of real and complex numbers; pass arrays of one type for all blocks")
     except Exception as error:
         refuse("hs_grid_refuse_sum", grid._handle, error)
-    found = [_reduced("hs_grid_sum", grid, [part], halo, centring) for part in parts]
-    return found[0] if len(found) == 1 else complex(*found)
+    if "c" not in kinds:
+        return _reduced("hs_grid_sum", grid, [arrays], halo, centring)
+    parts = [a.real for a in arrays], [a.imag for a in arrays]
+    return complex(*(_reduced("hs_grid_sum_of_parts", grid, [part], halo, centring) for part in parts))
 
 
 def dot(grid: Grid, u: Arrays, v: Arrays, halo: Halo = 1, centring: Centring = "cell") -> float:
@@ -52,26 +53,12 @@ def norm(grid: Grid, u: Arrays, halo: Halo = 1, centring: Centring = "cell") -> 
     return _reduced("hs_grid_norm", grid, [u], halo, centring)
 
 
-def _of_blocks(grid: Grid, arrays: Arrays) -> list[Array]:
-    """Return the arrays of this rank's blocks. Raises UsageError for another number of them."""
-    listed = list(arrays) if isinstance(arrays, list | tuple) else [arrays]
-    if len(listed) != len(grid.blocks):
-        raise UsageError(
-            f"a sum takes the array of each block; this rank passed {len(listed)} and has {len(grid.blocks)}: pass a "
-            "list in the order of grid.blocks"
-        )
-    return listed
-
-
 def _reduced(function: str, grid: Grid, factors: list[Arrays], halo: Halo, centring: Centring) -> float:
     ffi, _ = library()
     try:
-        each = [
-            (block, array)
-            for factor in factors
-            for block, array in zip(grid.blocks, _of_blocks(grid, factor), strict=True)
-        ]
+        each = [pair for factor in factors for pair in by_block(grid, factor)]
         fields = [_described(block, Field(array, halo, centring), n) for n, (block, array) in enumerate(each)]
+        refuse_other_types(fields[: len(grid.blocks)], 1)
         structs = ffi.new("hs_field[]", len(fields))
         for (block, _), field, struct in zip(each, fields, structs, strict=True):
             field.fill(block, struct)

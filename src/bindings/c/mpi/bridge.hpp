@@ -36,6 +36,8 @@ namespace haloscope::c {
 FieldRef field_of(const hs_field& from, int number, int slots);
 /// The same for `count` fields. @param name  of the argument. @throws UsageError for none.
 std::vector<FieldRef> fields_of(const hs_field* fields, int count, int slots, const char* name);
+/// Returns a field of one slot, in each block of this rank. @param number  of the first one, from 0, for its name.
+std::vector<FieldRef> field_of_blocks(const hs_grid& on, const hs_field* blocks, int number, const char* name);
 /// Returns the options of an exchange or a redistribution. @throws UsageError for less than one slot.
 hs_exchange_options options_of(const hs_exchange_options* passed);
 

@@ -8,6 +8,7 @@
 #include "haloscope/comm/running.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/topology.hpp"
+#include "haloscope/runner/exchange_request.hpp"
 
 static_assert(HS_CALL_ACCUMULATE == static_cast<int>(haloscope::Exchange::Shared::accumulate) &&
               HS_CALL_CHECK_CLEAN == static_cast<int>(haloscope::Exchange::Shared::check_clean) &&
@@ -43,6 +44,13 @@ std::vector<FieldRef> fields_of(const hs_field* fields, int count, int slots, co
   std::vector<FieldRef> list;
   needed(fields, name);
   for (int f = 0; f < count; ++f) list.push_back(field_of(fields[f], f, slots));
+  return list;
+}
+
+std::vector<FieldRef> field_of_blocks(const hs_grid& on, const hs_field* blocks, int number, const char* name) {
+  std::vector<FieldRef> list;
+  needed(blocks, name);
+  for (int b = 0; b < blocks_moved(on.layout, on.rank); ++b) list.push_back(field_of(blocks[b], number + b, 1));
   return list;
 }
 

@@ -88,6 +88,14 @@ void check_blocks(const std::vector<FieldRef>& fields, const Layout& layout, int
   }
 }
 
+void check_field(const std::vector<FieldRef>& blocks, const Layout& layout, int rank) {
+  if (static_cast<int>(blocks.size()) != blocks_moved(layout, rank))
+    throw UsageError("the call takes the field of each block; this rank passed " + std::to_string(blocks.size()) +
+                     " and has " + std::to_string(layout.blocks_of(rank)) +
+                     " blocks; a rank without blocks passes the field once, without cells");
+  check_blocks(blocks, layout, rank);
+}
+
 ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const ExchangeOptions& options, int blocks) {
   if (fields.empty()) throw UsageError("an exchange needs at least one field");
   ExchangeSpec spec;

@@ -26,6 +26,8 @@ inline int blocks_moved(const Layout& layout, int rank) { return std::max(1, lay
 /// Checks the fields of a rank's blocks, which follow each other block by block. @throws UsageError as check_cells(),
 /// and unless each block has the same fields. The layout has the rank. Local.
 void check_blocks(const std::vector<FieldRef>& fields, const Layout& layout, int rank);
+/// Checks one field, in each block of the rank. @throws UsageError as check_blocks(), and for another number of blocks.
+void check_field(const std::vector<FieldRef>& blocks, const Layout& layout, int rank);
 
 /// Returns the quantities and widths of an exchange of `fields`: of one block. Local.
 /// @param blocks  of which there are fields.

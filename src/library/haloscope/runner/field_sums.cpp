@@ -126,8 +126,8 @@ class BlockTerms {
 class Sum {
  public:
   Sum(const Layout& layout, int rank, SumFields fields) : fields_(std::move(fields)) {
-    check_sum_blocks(fields_.u, layout, rank);
-    if (fields_.v) check_sum_blocks(*fields_.v, layout, rank);
+    check_field(fields_.u, layout, rank);
+    if (fields_.v) check_field(*fields_.v, layout, rank);
     const bool reads = layout.owns_cells(rank);
     for (std::size_t n = 0; n < fields_.u.size(); ++n) {
       const FieldRef& u = fields_.u[n];
@@ -137,12 +137,17 @@ class Sum {
       blocks_.emplace_back(fields_, u, fields_.v ? &(*fields_.v)[n] : nullptr, std::move(boxes), layout.dims(), reads);
     }
     count_ = blocks_.front().numbers_of_point();
+    const Quantity& quantity = fields_.u.front().quantity;
+    const int call = (fields_.of_complex ? 2 : 0) + (fields_.v ? 1 : 0), type = summand_of(quantity) == Summand::f64;
+    kind_ = 64.0 * quantity.element_bytes + 16 * call + 8 * type + static_cast<int>(quantity.centring);
     for (int d = 0; d < layout.dims(); ++d) count_ *= static_cast<double>(layout.grid().cells[d] + 1);
   }
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
   /// Returns a number of terms that all ranks together do not exceed; the same for any split of the grid.
   double count() const { return count_; }
+  /// Returns a number that is the same for sums of equal fields.
+  double kind() const { return kind_; }
   /// Calls visit(terms, number of them) for all terms of this rank.
   template <class Visit>
   void each(Visit visit) const {
@@ -150,18 +155,9 @@ class Sum {
   }
 
  private:
-  static void check_sum_blocks(const std::vector<FieldRef>& fields, const Layout& layout, int rank) {
-    const auto blocks = static_cast<std::size_t>(blocks_moved(layout, rank));
-    if (fields.size() != blocks)
-      throw UsageError("a sum takes the field of each block; this rank passed " + std::to_string(fields.size()) +
-                       " and has " + std::to_string(layout.blocks_of(rank)) +
-                       " blocks; a rank without blocks passes the field once, without cells");
-    check_blocks(fields, layout, rank);
-  }
-
   SumFields fields_;
   std::vector<BlockTerms> blocks_;  // point into fields_
-  double count_ = 1;
+  double count_ = 1, kind_ = 0;
 };
 
 /// Returns the largest magnitude of the terms; infinity if one is infinite or undefined.
@@ -232,21 +228,26 @@ double sum_of_fields(MPI_Comm users, const Layout& layout, const std::function<S
     const MPI_Comm comm = LibraryComm::on(users)->comm();
     std::optional<Sum> sum;
     std::exception_ptr refused;
-    std::array<double, 2> largest{0, 0};  // and 1 where a rank has refused
+    constexpr double none = -std::numeric_limits<double>::infinity();
+    std::array<double, 4> common{0, 0, none, none};  // largest term, 1 where a rank has refused, kind and its negative
     try {
       check_size(comm, layout);
       sum.emplace(layout, rank_in(comm), fields());
-      largest[0] = largest_term(*sum);
+      common = {largest_term(*sum), 0, sum->kind(), -sum->kind()};
     } catch (...) {
       refused = std::current_exception();
-      largest[1] = 1;
+      common[1] = 1;
     }
-    reduce_together(comm, largest, MPI_DOUBLE, MPI_MAX);
-    if (largest[1] != 0)
+    reduce_together(comm, common, MPI_DOUBLE, MPI_MAX);
+    if (common[1] != 0)
       agree(comm, [&] {
         if (refused) std::rethrow_exception(refused);
       });
-    return sum_of(comm, *sum, largest[0]);
+    if (common[2] != -common[3])
+      throw UsageError(
+          "the ranks add up different fields, of other types, centrings or numbers of a point; make the same call with "
+          "the same field on all of them");
+    return sum_of(comm, *sum, common[0]);
   });
 }
 

@@ -16,6 +16,7 @@ struct SumFields {
   std::vector<FieldRef> u;
   std::optional<std::vector<FieldRef>> v = {};
   int slot_u = 0, slot_v = 0;
+  bool of_complex = false;  ///< they are parts of complex numbers
 };
 double sum_of_fields(MPI_Comm comm, const Layout& layout, const std::function<SumFields()>& fields);
 /// Returns a sum. @param fields  local; an error that it throws on one rank is thrown on all. Collective.
