@@ -69,7 +69,7 @@ typedef struct hs_grid_options {
   int32_t active_ranks;
   /* BOXES: this rank's blocks, global, in place of `owned`, where ranks have several each: tiles, blocks that a
    * balancer has dealt out. An exchange then takes the fields of a rank's first block, then the same ones of the next.
-   * Sums, files, redistributions and arrays of devices need one block a rank */
+   * Arrays of devices need one block a rank */
   int32_t block_count; /* -1 (default): `owned` is the only one */
   const hs_box* blocks;
 } hs_grid_options;
@@ -338,7 +338,8 @@ typedef struct hs_redistribution hs_redistribution;
 /* Opens a redistribution of `count` >= 1 fields. Collective.
  * from, to  grids of the same cells and periodic dimensions on one communicator.
  * sources   the fields in the first split; targets: the same ones in the second, in separate memory. Their low and high
- *           ghost layers do not matter. Where a rank owns no cells, addresses may be null.
+ *           ghost layers do not matter. Where a rank owns no cells, addresses may be null. Where ranks have several
+ *           blocks: `count` fields of the first block, then of the next.
  * options   strategy, NULL: "direct/p2p", of devices "direct:merged/auto-device", and slots; NULL: the defaults. A
  *           rank sends at most one message to each other rank, or the number that `fields` of the strategy requests.
  *           Buffers are as large as the fields, and "auto" holds buffers of several transports. HALOSCOPE_STRATEGY has
@@ -376,9 +377,9 @@ hs_status hs_redistribution_free(hs_redistribution* redistribution);
  * Fail with HS_USAGE, on all ranks, for other fields, and where ranks pass different ones. Collective; cost: two
  * reductions to all of 32 and 24 bytes, and two passes over the points. */
 hs_status hs_grid_sum(const hs_grid* grid, const hs_field* field, double* result);
-/* The inner product of two fields of one centring: the sum of the products of all their numbers. */
 /* The same for the real or the imaginary parts of complex numbers. Fails where other ranks call hs_grid_sum(). */
 hs_status hs_grid_sum_of_parts(const hs_grid* grid, const hs_field* field, double* result);
+/* The inner product of two fields of one centring: the sum of the products of all their numbers. */
 hs_status hs_grid_dot(const hs_grid* grid, const hs_field* field, const hs_field* other, double* result);
 /* The square root of the inner product of a field with itself. */
 hs_status hs_grid_norm(const hs_grid* grid, const hs_field* field, double* result);
@@ -391,7 +392,7 @@ hs_status hs_grid_refuse_sum(const hs_grid* grid, hs_status status, const char* 
  * once, x fastest, in the file's last axis before the numbers of a point. A node or a face that several ranks hold is
  * written by its owner and read by all holders; where a staggered dimension is periodic, the file has both of its ends.
  * Ghost layers are neither written nor read. A file takes its name when it is complete; until then it is PATH.part.
- * field  its slot 0, in host memory.
+ * field  its slot 0, in host memory. Where ranks have several blocks: an array, the field of each block of this rank.
  * type   of the numbers in the file, as NumPy names it: "<f8", "|u1", "<c16", "|b1"; NULL: by the field's type.
  * order  "C" or NULL: the file's shape begins with the slowest axis, and numpy.load() returns arrays [z, y, x]; "F":
  *        with the fastest one, [x, y, z]. The bytes are the same; a file of the other order is refused.

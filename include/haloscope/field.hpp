@@ -81,10 +81,16 @@ double norm(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u,
 // different paths or fields, and files of another format, type or shape, or that were cut off; Error where the file
 // system fails. Cost: a redistribution to whole planes (see redistribution.hpp), and a file's bytes divided by ranks.
 
+// Where ranks have several blocks, u is a list, as for sums.
+
 /// Writes a field. Points in holes of the grid are 0.
 void write_field(MPI_Comm comm, const Layout& layout, const FieldRef& u, const std::string& path, int slot = 0);
+void write_field(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
+                 int slot = 0);
 /// Reads a field.
 void read_field(MPI_Comm comm, const Layout& layout, const FieldRef& u, const std::string& path, int slot = 0);
+void read_field(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
+                int slot = 0);
 
 /// Returns true if an address is in memory that the ranks of a node share through a FieldMemory of this process.
 bool in_shared_memory(const void* address);

@@ -108,7 +108,7 @@ class Grid {
   /// Returns a grid in which each rank may own several blocks: tiles, over-decomposition, blocks that a balancer has
   /// dealt out. An exchange takes the fields of a rank's first block, then the same ones of the next; messages carry
   /// all of what one rank sends to another in a direction, and blocks of one rank copy from each other.
-  /// Files, redistributions, steppers, fields in shared memory or of devices need one block a rank.
+  /// Steppers, fields in shared memory and fields of devices need one block a rank.
   /// Collective over `comm`; 8 bytes from each rank to all, then 48 a block.
   /// @param own  the blocks of this rank, in global coordinates, without halos; none: an empty list. Ranks may have
   ///             different numbers of blocks.
@@ -336,6 +336,15 @@ void write_field(const Grid<D>& grid, const FieldRef& u, const std::string& path
 }
 template <int D>
 void read_field(const Grid<D>& grid, const FieldRef& u, const std::string& path, int slot = 0) {
+  read_field(grid.comm(), grid.layout(), u, path, slot);
+}
+/// The same where ranks have several blocks. @param u  the field of each block of this rank.
+template <int D>
+void write_field(const Grid<D>& grid, const std::vector<FieldRef>& u, const std::string& path, int slot = 0) {
+  write_field(grid.comm(), grid.layout(), u, path, slot);
+}
+template <int D>
+void read_field(const Grid<D>& grid, const std::vector<FieldRef>& u, const std::string& path, int slot = 0) {
   read_field(grid.comm(), grid.layout(), u, path, slot);
 }
 

@@ -25,7 +25,8 @@ class Redistribution {
   /// @param from, to  splits of one grid over the ranks of `comm`, of which some may own no cells.
   /// @param sources   the fields in the first split. @param targets  the same in the second one: equally many, of the
   ///                  same types, centrings and numbers of slots, in separate memory. Where a rank owns no cells,
-  ///                  addresses may be null. Memory must stay in place as long as the redistribution lives.
+  ///                  addresses may be null. Where ranks have several blocks: the fields of the first block, then of
+  ///                  the next. Memory must stay in place as long as the redistribution lives.
   /// @param strategy  as for Exchange; its pattern has no effect: a rank sends at most one message to each other rank,
   ///                  or the number that `fields` of the strategy requests. Empty or `reference`: direct/p2p, and
   ///                  direct:merged/auto-device for fields of devices. Buffers are as large as the fields, and `auto`

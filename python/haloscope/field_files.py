@@ -2,7 +2,8 @@
 
 A file has the points of the grid, each once, in the shape of the grid; `numpy.load()` reads it too. A node or a face
 that several ranks hold is written by its owner and read by all holders; where a staggered axis is periodic, the file
-has both of its ends. Ghost layers are neither written nor read.
+has both of its ends. Ghost layers are neither written nor read. Where ranks have several blocks, a list of arrays takes
+the place of an array: one for each of `grid.blocks`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import os
 
 from haloscope.arguments import named, shown, text
 from haloscope.errors import UsageError
-from haloscope.fields import Array, Described, Field
+from haloscope.fields import Arrays, Described, Field, by_block, refuse_other_types
 from haloscope.grid import Centring, Grid, Halo
 from haloscope.ranks import call, library, refuse
 
 Path = str | os.PathLike[str]
 
 
-def write(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring = "cell") -> None:
+def write(grid: Grid, u: Arrays, path: Path, halo: Halo = 1, centring: Centring = "cell") -> None:
     """Write the points of an array to a file.
 
     u: of any type without Python objects, in host memory. Axes beyond the grid's are one axis in the file.
@@ -32,7 +33,7 @@ def write(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring =
     _move("write", grid, u, path, halo, centring)
 
 
-def read(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring = "cell") -> None:
+def read(grid: Grid, u: Arrays, path: Path, halo: Halo = 1, centring: Centring = "cell") -> None:
     """Read the points of an array from a file, written by write() on any number of ranks or by numpy.save().
 
     Raises UsageError, on all ranks, also for a file of another format, type, shape or order of axes in memory, and
@@ -41,17 +42,20 @@ def read(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring = 
     _move("read", grid, u, path, halo, centring)
 
 
-def _move(verb: str, grid: Grid, u: Array, path: Path, halo: Halo, centring: Centring) -> None:
+def _move(verb: str, grid: Grid, u: Arrays, path: Path, halo: Halo, centring: Centring) -> None:
     ffi, _ = library()
     if not isinstance(grid, Grid):
         raise UsageError(f"a file of a field got {shown(grid)} in place of a grid; pass a haloscope.Grid")
     try:
-        field = Described(grid, Field(u, halo, centring), 0, (1, None), 1)
-        struct = ffi.new("hs_field*")
-        field.fill(grid, struct)
+        each = by_block(grid, u)
+        fields = [Described(block, Field(one, halo, centring), n, (1, None), 1) for n, (block, one) in enumerate(each)]
+        refuse_other_types(fields, 1)
+        structs = ffi.new("hs_field[]", len(fields))
+        for (block, _), field, struct in zip(each, fields, structs, strict=True):
+            field.fill(block, struct)
         with named("path", path):
             name = ffi.new("char[]", text("path", os.fspath(path)))
-        kind = ffi.new("char[]", field.arrays[0].dtype.str.encode())
+        kind = ffi.new("char[]", fields[0].arrays[0].dtype.str.encode())
     except Exception as error:
         refuse(f"hs_grid_refuse_{verb}", grid._handle, error)
-    call(f"hs_grid_{verb}", grid._handle, struct, kind, grid.order.encode(), name)
+    call(f"hs_grid_{verb}", grid._handle, structs, kind, grid.order.encode(), name)

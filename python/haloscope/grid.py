@@ -341,10 +341,7 @@ class Grid(Block, Unique):
 
     def __getattr__(self, name: str) -> Any:
         if name in ("owned", "shape"):
-            raise _NoneOfItsOwnError(
-                f"a grid of several blocks a rank has no {name}; use {name} of each of its blocks; files and "
-                "redistributions need a grid of one block a rank"
-            )
+            raise _NoneOfItsOwnError(f"a grid of several blocks a rank has no {name}; use {name} of each of its blocks")
         raise AttributeError(f"a Grid has no attribute {name!r}")
 
     def neighbour(self, offset: Sequence[int]) -> int:

@@ -19,8 +19,8 @@ from typing import Any
 from haloscope import memory
 from haloscope.arguments import shown, text, whole
 from haloscope.errors import UsageError
-from haloscope.fields import Array, Described, Field, fields_of, name_of, slots_of
-from haloscope.grid import Grid, Halo
+from haloscope.fields import Array, Described, Field, fields_of, name_of, refuse_other_types, slots_of
+from haloscope.grid import Block, Grid, Halo
 from haloscope.lifetimes import Dropped, Opened
 from haloscope.ranks import agree, call, gather, library, mark, member, refuse_unlike_types
 
@@ -51,7 +51,8 @@ class Redistribution(Opened):
 
         first, second: grids of the same cells and periodic axes on one communicator, of the same order of axes.
         sources: arrays in the first split, with their ghost layers, as for Exchange. targets: the same in the second
-            one, in separate memory. A Field has its own `halo`.
+            one, in separate memory. A Field has its own `halo`. Where ranks have several blocks: the arrays of the
+            first block, then of the next.
         halo: ghost layers that the arrays of both have, on every side, or per axis a number or (low, high).
         strategy: as for Exchange, without regard to HALOSCOPE_STRATEGY. None: "direct/p2p", on devices
             "direct:merged/auto-device". Buffers are as large as the arrays; "auto" holds buffers of several transports.
@@ -71,12 +72,13 @@ class Redistribution(Opened):
             lambda: known.order,
         )
         waiting = dropped.waiting()
-        types = [f"{one.name}: {one.type}" for one in described[0]]
+        count = len(described[0]) // len(first.blocks)
+        types = [f"{one.name}: {one.type}" for one in described[0][:count]]
         found = gather(comm, "a redistribution", [len(waiting), mark(types)])
         refuse_unlike_types(comm, types, found[:, 1], "redistributions")
         handle = library()[0].new("hs_redistribution**")
         dropped.free(comm, waiting, found[:, 0])
-        call("hs_redistribution_create", first._handle, second._handle, *structs, len(described[0]), options, handle)
+        call("hs_redistribution_create", first._handle, second._handle, *structs, count, options, handle)
         self._grids = first, second  # in use as long as this
         self._begin(handle[0], dropped, first._size, described)
 
@@ -92,27 +94,13 @@ class Redistribution(Opened):
             raise UsageError(
                 f"the grids have orders {grids[0].order} and {grids[1].order}; make both with the same order"
             )
-        fields = [fields_of(some) for some in arrays]
-        if not fields[0] or len(fields[0]) != len(fields[1]):
-            raise UsageError(
-                f"a redistribution got {len(fields[0])} sources and {len(fields[1])} targets; pass a target for each "
-                "source, and at least one"
-            )
-        slots = len(slots_of(fields[0][0], name_of(fields[0][0], 0)))
-        described = [
-            [Described(grid, field, number, (halo, None), slots) for number, field in enumerate(some)]
-            for grid, some in zip(grids, fields, strict=True)
-        ]
-        for source, target in zip(*described, strict=True):
-            if source.type != target.type:
-                raise UsageError(
-                    f"{source.name} has elements of type {source.type} and its target of type {target.type}; pass "
-                    "arrays of the same types"
-                )
+        blocks = [grid.blocks for grid in grids]
+        described, slots = _described([fields_of(some) for some in arrays], blocks, halo)
+        each = len(described[0]) // len(blocks[0])
         structs = [ffi.new("hs_field[]", len(some)) for some in described]
-        for grid, some, of_c in zip(grids, described, structs, strict=True):
-            for one, struct in zip(some, of_c, strict=True):
-                one.fill(grid, struct)
+        for own, some, of_c in zip(blocks, described, structs, strict=True):
+            for number, (one, struct) in enumerate(zip(some, of_c, strict=True)):
+                one.fill(own[number // each], struct)
         options = ffi.new("hs_exchange_options*")
         lib.hs_exchange_init(options)
         options.slots = slots
@@ -146,6 +134,36 @@ class Redistribution(Opened):
     def __call__(self, slot: int = 0) -> None:
         """Move a slot: start() and finish()."""
         call("hs_redistribution_run", self._open(), whole("slot", slot))
+
+
+def _described(
+    fields: list[list[Field]], blocks: list[tuple[Block, ...]], halo: Halo
+) -> tuple[list[list[Described]], int]:
+    """Return the fields of both splits, described, and the number of their slots.
+
+    Raises UsageError unless each block has the same fields, of the same types.
+    """
+    each = len(fields[0]) // len(blocks[0])
+    if not each or [len(some) for some in fields] != [each * len(own) for own in blocks]:
+        raise UsageError(
+            f"a redistribution got {len(fields[0])} sources and {len(fields[1])} targets for {len(blocks[0])} and "
+            f"{len(blocks[1])} blocks of this rank; pass the same arrays for each block of both splits, and at least "
+            "one"
+        )
+    slots = len(slots_of(fields[0][0], name_of(fields[0][0], 0)))
+    described = [
+        [Described(own[number // each], field, number, (halo, None), slots) for number, field in enumerate(some)]
+        for own, some in zip(blocks, fields, strict=True)
+    ]
+    for some in described:
+        refuse_other_types(some, each)
+    for source, target in zip(*(some[:each] for some in described), strict=True):
+        if source.type != target.type:
+            raise UsageError(
+                f"{source.name} has elements of type {source.type} and its target of type {target.type}; pass arrays "
+                "of the same types"
+            )
+    return described, slots
 
 
 def redistribute(

@@ -212,7 +212,8 @@ contains
   subroutine share_and_sum()
     real, allocatable, target :: node(:, :)
     double precision :: total
-    integer :: n(2), status, slot, layers, dims, where, first
+    integer :: n(2), status, slot, layers, dims, where, first, unit
+    character(40) :: path
     n = grid%shape()
     slot = 1
     first = 1
@@ -235,6 +236,13 @@ contains
     call expect(status == 0 .and. nint(total) == product(cells), 'dot_fields')
     total = grid%norm_field(halo, first, slot=slot, stat=status, errmsg=text)
     call expect(status == 0 .and. nint(total**2) == product(cells), 'norm_field')
+    write (path, '(2(a, i0), a)') 'nodes_', kind(1), '_', kind(1.), '.npy'
+    call grid%write_field(halo, first, path, slot=slot, stat=status, errmsg=text, order='C')
+    call expect(status == 0, 'write_field: '//trim(text))
+    call grid%read_field(halo, first, path, slot=slot, stat=status, errmsg=text, order='C')
+    call expect(status == 0 .and. all(nint(node) == 1), 'read_field: '//trim(text))
+    if (own_rank() == 0) open (newunit=unit, file=path)
+    if (own_rank() == 0) close (unit, status='delete')
     total = grid%sum_field(halo, 2, stat=status, errmsg=text)
     call expect(status == 2 .and. index(text, 'no field 2 exists') > 0, 'a field that the exchange lacks: '//trim(text))
     call halo%free()
@@ -295,6 +303,13 @@ contains
     call expect(index(move%report(stat=status, errmsg=text), 'direct/p2p') == 1, 'report of a redistribution')
     call move%free(stat=status, errmsg=text)
     call expect(status == 0, 'free of a redistribution')
+    call move%add_source(count, halo=layers, centring=where, dims=dims)
+    call move%add_target(all_of_them, halo=no_layers, centring=where, dims=dims)
+    all_of_them = -1
+    call move%open(grid, one, stat=status, errmsg=text)
+    call move%run(stat=status, errmsg=text)
+    call expect(status == 0 .and. all(all_of_them > 0), 'gathered by sources and targets')
+    call move%free()
     call move%run(stat=status)
     call expect(status == 2, 'run of a freed redistribution')
     count = -1

@@ -49,6 +49,7 @@ program exchange
   call exchange_other_arrays_and_check()
   call accumulate_and_check()
   call sum_and_check()
+  call move_blocks_and_check()
   call exchange_on_device_and_check()
   call guard_and_check()
   call guard_slots_and_check()
@@ -280,6 +281,72 @@ contains
     call expect_refusal('points in dimension 1')
     total = grid%norm(wave, stat=stat, errmsg=text)
     call expect_refusal('an array of 3 dimensions')
+  end subroutine
+
+  !> Two blocks of columns a rank move to one rank and back, and through a file.
+  subroutine move_blocks_and_check()
+    type(halo_grid) :: tiles, whole, other
+    type(halo_redistribution) :: move
+    real(8), allocatable, target :: u(:, :), v(:, :), all_of_u(:, :)
+    integer :: low(2, 2), high(2, 2), n(2), i, j, width
+    real(8) :: total
+    character(64) :: path
+    width = 3
+    low(:, 1) = [1, 1 + width*own_rank()]
+    low(:, 2) = [1, 1 + width*(2*rank_count() - 1 - own_rank())]
+    high = low + spread([3, width - 1], 2, 2)
+    call tiles%create_of_blocks(world(), [4, 2*width*rank_count()], low, high)
+    call whole%create(world(), [4, 2*width*rank_count()], active_ranks=1)
+    allocate (u(0:5, 0:width + 1), v(0:5, 0:width + 1), source=-1d0)
+    do j = 1, width
+      do i = 1, 4
+        u(i, j) = 10*(low(2, 1) + j - 1) + i
+        v(i, j) = 10*(low(2, 2) + j - 1) + i
+      end do
+    end do
+    n = whole%shape()
+    allocate (all_of_u(n(1), n(2)), source=0d0)
+    call move%add_source(u)
+    call move%add_source(v)
+    call move%add_target(all_of_u, halo=0)
+    call move%open(tiles, whole)
+    call move%run()
+    do j = 1, n(2)
+      call expect(all(nint(all_of_u(:, j)) == 10*j + [1, 2, 3, 4]), 'gathered tiles')
+    end do
+    call move%free()
+    call halo%add(u)
+    call halo%add(v)
+    call halo%open(tiles, strategy='ordered/p2p')
+    total = tiles%sum_field(halo, 1)
+    path = 'tiles-of-fortran.npy'
+    call tiles%write_field(halo, 1, path)
+    u = 0
+    v = 0
+    call tiles%read_field(halo, 1, path, stat=stat, errmsg=text)
+    call expect(stat == 0 .and. abs(tiles%sum_field(halo, 1) - total) < 1d-9, 'read tiles: '//trim(text))
+    call expect(nint(v(4, 1)) == 10*low(2, 2) + 4, 'the second tile')
+    total = tiles%sum(u, stat=stat, errmsg=text)
+    call expect_refusal('several blocks a rank')
+    high(2, 1) = high(2, 1) - 1  ! other blocks of the same grid, where this is the first rank
+    low(2, 2) = low(2, 2) - 1
+    if (rank_count() == 1) then
+      call other%create_of_blocks(world(), [4, 2*width], low, high)
+      total = other%sum_field(halo, 1, stat=stat, errmsg=text)
+      call expect_refusal('points in dimension 2')
+      call other%read_field(halo, 1, path, stat=stat, errmsg=text)
+      call expect_refusal('points in dimension 2')
+      call other%free()
+    end if
+    call halo%free()
+    call move%add_source(u)
+    call move%add_target(all_of_u, halo=0)
+    call move%open(tiles, whole, stat=stat, errmsg=text)
+    call expect_refusal('an exchange got 1 arrays for 2 blocks')
+    call tiles%free()
+    call whole%free()
+    if (own_rank() == 0) open (newunit=i, file=path)
+    if (own_rank() == 0) close (i, status='delete')
   end subroutine
 
   !> Accumulates: with 1 everywhere a point gets the number of halos that hold it.

@@ -83,7 +83,8 @@ struct ExchangeSpec {
     bool operator==(const Sides&) const = default;
   };
   std::vector<Sides> widths{};
-  int blocks = 1;  ///< in a plan: blocks of the rank, for each of which quantities and widths are repeated
+  int blocks = 1;         ///< in a plan: blocks of the rank, for each of which quantities and widths are repeated
+  int target_blocks = 1;  ///< in a plan of a redistribution: blocks of the rank in the split that points move to
   Pattern pattern = Pattern::ordered;
   bool corners = true;       ///< fill edges and corners too (box stencils, depth > 1)
   bool merge_peers = false;  ///< one message per distinct peer and round instead of one per direction
@@ -93,7 +94,7 @@ struct ExchangeSpec {
   /// which contributions arrive before they are added. Points are shared without regard to halos.
   Motion motion = Motion::fill;
   /// The split that a redistribution moves points to. The second half of the quantities, equal to the first half, is
-  /// there.
+  /// there; in a plan, each half is repeated for each block of the rank in its split.
   std::optional<Layout> onto{};
   /// Halos may be wider than the blocks they are filled from: their points then come from ranks beyond the neighbours,
   /// in one round, around a periodic dimension as often as necessary.
@@ -157,7 +158,7 @@ struct Plan : PlanBlock {
   int dims = 3;
   int rounds = 1;
   /// The rank's blocks after the first one, which is the plan itself; the quantities of each follow the quantities of
-  /// the block before. Of a redistribution: the block in the split that points move to.
+  /// the block before. Of a redistribution: then the blocks in the split that points move to.
   std::vector<PlanBlock> further_blocks;
   int fields_of_block = 0;              ///< quantities of each block, where there are further ones
   std::array<bool, 3> own_neighbour{};  ///< the neighbour in this dimension is the rank itself
@@ -184,12 +185,14 @@ struct Plan : PlanBlock {
   int messages_out() const;
 };
 
+/// Returns the number of quantities of a block.
+inline int quantities_of_block(const ExchangeSpec& spec) {
+  const int targets = spec.motion == Motion::redistribute ? spec.target_blocks : 0;
+  return static_cast<int>(spec.quantities.size()) / (spec.blocks + targets);
+}
 /// Returns the first of the quantities in the split that a redistribution moves points to; of other plans, the number
 /// of quantities.
-inline int first_target(const ExchangeSpec& spec) {
-  const int count = static_cast<int>(spec.quantities.size());
-  return spec.motion == Motion::redistribute ? count / 2 : count;
-}
+inline int first_target(const ExchangeSpec& spec) { return spec.blocks * quantities_of_block(spec); }
 
 /// Returns the type of the numbers that the points of a quantity are made of.
 Summand summand_of(const Quantity& quantity);

@@ -158,7 +158,11 @@ struct LinkContext {
   MessageTags tags;  ///< of this link alone among the links in use on `comm`
   bool moves(int id) const { return !mine || (*mine)[static_cast<std::size_t>(id)]; }
   int messages() const { return static_cast<int>(plan->messages.size()); }  ///< of the plan, moved or not
-  int slots() const { return static_cast<int>(views->front().size()); }     ///< of each field
+  /// Returns true if some rank has several blocks, so that ranks may have different numbers of fields.
+  bool several_blocks() const {
+    return layout->has_several_blocks() || (plan->spec.onto && plan->spec.onto->has_several_blocks());
+  }
+  int slots() const { return static_cast<int>(views->front().size()); }  ///< of each field
 };
 
 /// A kind of link.

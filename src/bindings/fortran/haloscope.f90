@@ -116,6 +116,8 @@ module haloscope
     procedure :: norm_field => grid_norm_field
     procedure :: write => grid_write
     procedure :: read => grid_read
+    procedure :: write_field => grid_write_field
+    procedure :: read_field => grid_read_field
     procedure, private :: make
   end type
 
@@ -175,6 +177,8 @@ module haloscope
     type(halo_exchange) :: sources, targets  ! the arrays, for the next open()
   contains
     procedure :: add => redistribution_add
+    procedure :: add_source => redistribution_add_source
+    procedure :: add_target => redistribution_add_target
     procedure :: open => redistribution_open
     procedure :: start => redistribution_start
     procedure :: progress => redistribution_progress
@@ -226,7 +230,7 @@ module haloscope
     integer(c_int32_t) function call_on_file(grid, field, type, order, path) bind(c)
       import :: c_int32_t, c_ptr, c_char, hs_field
       type(c_ptr), value :: grid, type
-      type(hs_field), intent(in) :: field
+      type(hs_field), intent(in) :: field(*)
       character(kind=c_char), intent(in) :: order(*), path(*)
     end function
     integer(c_int32_t) function call_on_addresses(exchange, slot, first) bind(c)
@@ -503,7 +507,7 @@ contains
 
   !> Splits a grid into the blocks that each rank specifies, which may be several: tiles, blocks that a balancer has
   !! dealt out. Collective. An exchange takes the arrays of a rank's first block, then the same ones of the next;
-  !! sum_field() adds up a field of an exchange; files, redistributions and arrays of devices need one block a rank.
+  !! sum_field() adds up a field of an exchange, write_field() writes it. Arrays of devices need one block a rank.
   !! @param first  global numbers, from 1, of the first cell of each of this rank's blocks: (dimension, block); of size
   !!               0 in the second dimension: this rank owns no cells. @param last  of the last ones.
   !! @param holes  true: cells may belong to no rank; default false.
@@ -899,14 +903,7 @@ contains
     place = 1
     call take(field, 'field', number, problem)
     call take(slot, 'slot', place, problem)
-    if (problem == '' .and. .not. c_associated(exchange%handle)) &
-      problem = 'the exchange is not open; name its arrays by add(), then call open()'
-    if (problem == '' .and. (number < 1 .or. number > exchange%each)) write (problem, '(2(a, i0))') &
-      'no field ', number, ' exists; the fields of a block are numbered from 1 to ', exchange%each
-    if (problem == '' .and. (place < 1 .or. place > exchange%slots)) &
-      write (problem, '(2(a, i0))') 'no slot ', place, ' exists; slots are numbered from 1 to ', exchange%slots
-    if (problem == '' .and. size(exchange%bound)/max(1, exchange%each) /= max(1, grid%blocks())) &
-      problem = 'the exchange was opened on a grid of other blocks; pass one that was opened on this grid'
+    call check_field(grid, exchange, number, place, problem)
     if (problem /= '') return
     call get_addresses(exchange, place - 1, first, problem, status)
     if (problem /= '') return
@@ -919,6 +916,33 @@ contains
       at = (n - 1)*exchange%each + number
       fields(n) = exchange%bound(at)%field
       fields(n)%first = c_loc(first(at))
+    end do
+  end subroutine
+
+  !> Finds a field, from 1, or a slot that an exchange lacks, and blocks of another grid.
+  subroutine check_field(grid, exchange, number, place, problem)
+    class(halo_grid), intent(in) :: grid
+    class(halo_exchange), intent(in) :: exchange
+    integer(c_int32_t), intent(in) :: number, place
+    character(*), intent(inout) :: problem
+    integer :: n, at, d
+    if (problem /= '') return
+    if (.not. c_associated(exchange%handle)) then
+      problem = 'the exchange is not open; name its arrays by add(), then call open()'
+    else if (number < 1 .or. number > exchange%each) then
+      write (problem, '(2(a, i0))') 'no field ', number, ' exists; the fields of a block are numbered from 1 to ', &
+        exchange%each
+    else if (place < 1 .or. place > exchange%slots) then
+      write (problem, '(2(a, i0))') 'no slot ', place, ' exists; slots are numbered from 1 to ', exchange%slots
+    else if (size(exchange%bound) /= exchange%each*max(1, grid%blocks())) then
+      problem = 'the exchange was opened on a grid of other blocks; pass one that was opened on this grid'
+    end if
+    if (problem /= '') return
+    do n = 1, max(1, grid%blocks())
+      at = (n - 1)*exchange%each + number
+      do d = 1, grid%dims
+        call check_extent(exchange%bound(at), block_of(grid, n), d, at, problem)
+      end do
     end do
   end subroutine
 
@@ -970,15 +994,74 @@ contains
     integer(c_int32_t) :: status
     problem = ''
     call describe_points(grid, array, one, first, problem, halo, low, high, centring, dims)
-    call take_any_text(path, 'path', name, problem)
-    axes = c_text('F')
-    if (present(order)) call take_any_text(order, 'order', axes, problem)
+    call take_path(path, order, name, axes, problem)
     if (problem == '') then
-      status = call_on(grid%handle, one%field, c_null_ptr, axes, name)
+      status = call_on(grid%handle, [one%field], c_null_ptr, axes, name)
     else
       status = refuse_on(grid%handle, usage, c_text(problem))
     end if
     call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Writes a field of an open exchange, in all blocks, to a file, as write(): for grids of several blocks a rank.
+  !! @param exchange, field, slot  see sum_field(). @param path, order  see write().
+  subroutine grid_write_field(this, exchange, field, path, slot, stat, errmsg, order)
+    class(halo_grid), intent(in) :: this
+    class(halo_exchange), intent(in) :: exchange
+    class(*), intent(in) :: field, path
+    class(*), intent(in), optional :: slot, order
+    class(*), intent(out), optional :: stat
+    class(*), intent(inout), optional :: errmsg
+    call move_field_file(this, hs_grid_write, hs_grid_refuse_write, exchange, field, path, slot, stat, errmsg, order)
+  end subroutine
+
+  !> Reads a field of an open exchange, in all blocks, from a file, as read(). Others: see write_field().
+  subroutine grid_read_field(this, exchange, field, path, slot, stat, errmsg, order)
+    class(halo_grid), intent(in) :: this
+    class(halo_exchange), intent(in) :: exchange
+    class(*), intent(in) :: field, path
+    class(*), intent(in), optional :: slot, order
+    class(*), intent(out), optional :: stat
+    class(*), intent(inout), optional :: errmsg
+    call move_field_file(this, hs_grid_read, hs_grid_refuse_read, exchange, field, path, slot, stat, errmsg, order)
+  end subroutine
+
+  !> Moves a field of an exchange to or from a file.
+  subroutine move_field_file(grid, call_on, refuse_on, exchange, field, path, slot, stat, errmsg, order)
+    class(halo_grid), intent(in) :: grid
+    procedure(call_on_file) :: call_on
+    procedure(hs_grid_refuse_read) :: refuse_on
+    class(halo_exchange), intent(in) :: exchange
+    class(*), intent(in) :: field, path
+    class(*), intent(in), optional :: slot, order
+    class(*), intent(out), optional :: stat
+    class(*), intent(inout), optional :: errmsg
+    type(hs_field), allocatable :: fields(:)
+    type(c_ptr), allocatable, target :: first(:)
+    character(longest_text) :: problem
+    character(kind=c_char) :: name(longest_text + 1), axes(longest_text + 1)
+    integer(c_int32_t) :: status
+    problem = ''
+    call take_path(path, order, name, axes, problem)
+    call list_blocks(grid, exchange, field, slot, fields, first, problem, status)
+    if (problem == '') then
+      status = call_on(grid%handle, fields, c_null_ptr, axes, name)
+    else
+      status = refuse_on(grid%handle, status, c_text(problem))
+    end if
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Takes the path of a file and the order of its axes.
+  subroutine take_path(path, order, name, axes, problem)
+    class(*), intent(in) :: path
+    class(*), intent(in), optional :: order
+    character(kind=c_char), intent(out) :: name(:), axes(:)
+    character(*), intent(inout) :: problem
+    call take_any_text(path, 'path', name, problem)
+    axes = c_null_char
+    axes(1) = 'F'
+    if (present(order)) call take_any_text(order, 'order', axes, problem)
   end subroutine
 
   subroutine take_any_text(given, name, letters, problem)
@@ -1020,8 +1103,8 @@ contains
     one%field%first = c_loc(first)
     if (problem == '' .and. one%dims /= grid%dims) write (problem, '(2(a, i0), a)') 'an array of ', one%dims, &
       ' dimensions was passed to a call on a grid of ', grid%dims, '; pass the number of the grid''s axes as dims='
-    if (problem == '' .and. grid%several) problem = 'the grid has several blocks a rank: add up a field of an open '// &
-      'exchange by sum_field(), dot_fields() or norm_field(); files need a grid of one block a rank'
+    if (problem == '' .and. grid%several) problem = 'the grid has several blocks a rank: pass a field of an open '// &
+      'exchange to sum_field(), dot_fields(), norm_field(), write_field() or read_field()'
     if (problem /= '') return
     do d = 1, grid%dims
       call check_extent(one, block_of(grid, 1), d, 1, problem)
@@ -1961,6 +2044,23 @@ contains
     end if
   end subroutine
 
+  !> Adds an array of the first grid, before open(), where ranks have several blocks: the arrays of the first block, then
+  !! the same ones of the next. Local. @param array, halo, centring, dims  see add().
+  subroutine redistribution_add_source(this, array, halo, centring, dims)
+    class(halo_redistribution), intent(inout) :: this
+    type(*), dimension(..), intent(inout), target :: array
+    class(*), intent(in), optional :: halo, centring, dims
+    call this%sources%add(array, halo=halo, centring=centring, dims=dims)
+  end subroutine
+
+  !> Adds an array of the second grid; see add_source().
+  subroutine redistribution_add_target(this, array, halo, centring, dims)
+    class(halo_redistribution), intent(inout) :: this
+    type(*), dimension(..), intent(inout), target :: array
+    class(*), intent(in), optional :: halo, centring, dims
+    call this%targets%add(array, halo=halo, centring=centring, dims=dims)
+  end subroutine
+
   !> Opens the redistribution of the arrays that were added, in place of one that is open. Collective.
   !! @param from, to  grids of the same cells and periodic dimensions on one communicator.
   !! @param strategy  as for open() of an exchange; default "direct/p2p". Buffers are as large as the arrays, and "auto"
@@ -1990,11 +2090,14 @@ contains
       this%sources%problem = this%targets%problem
       this%sources%problem_status = this%targets%problem_status
     end if
+    if (this%sources%problem == '' .and. this%sources%each /= this%targets%each) &
+      write (this%sources%problem, '(2(a, i0), a)') 'a redistribution got ', this%sources%each, ' sources and ', &
+        this%targets%each, ' targets for each block; add the same arrays for each block of both grids'
     status = ok
     if (this%sources%problem /= '') status = this%sources%problem_status
     status = hs_grid_agree(from%handle, status, c_text(this%sources%problem))
     if (status == ok) status = hs_redistribution_create(from%handle, to%handle, sources, targets, &
-                                                        size(sources, kind=c_int32_t), options, this%handle)
+                                                        int(this%sources%each, c_int32_t), options, this%handle)
     call forget_added(this%sources)
     call forget_added(this%targets)
     call conclude(status, stat, errmsg)
@@ -2007,6 +2110,7 @@ contains
     integer(c_int32_t), intent(inout) :: slots
     type(hs_field), allocatable, intent(out) :: fields(:)
     type(c_ptr), allocatable, target, intent(out) :: first(:, :)
+    this%each = 0
     if (allocated(this%arrays)) then
       call find_freed(this)
       call check_arrays(this, grid)

@@ -6,6 +6,10 @@ more has none.
 
 from __future__ import annotations
 
+import pathlib
+import shutil
+import tempfile
+
 import numpy as np
 from mpi4py import MPI
 
@@ -110,7 +114,59 @@ for tile, array in zip(TILES, between, strict=False):
     wanted[0], wanted[-1] = 2 * wanted[0], 2 * wanted[-1]
     assert (array == wanted).all(), (tile, array, wanted)
 
+# Fields move to other splits and back, through memory and through files.
+rows = haloscope.Grid(COMM, CELLS, periodic=(False, True), process_grid=(1, COMM.size))
+u = [block.zeros(halo=1) for block in grid.blocks]
+v = [block.zeros(halo=1, dtype="i4") for block in grid.blocks]
+for block, one, other in zip(grid.blocks, u, v, strict=True):
+    if TILES:
+        one[block.inner()] = numbers(block, 0)
+        other[block.inner()] = 2 * numbers(block, 0)
+sources = [array for pair in zip(u, v, strict=True) for array in pair]
+targets = [rows.zeros(halo=1), rows.zeros(halo=1, dtype="i4")]
+haloscope.redistribute(grid, rows, sources, targets)
+for factor, array in zip((1, 2), targets, strict=True):
+    assert (array[rows.inner()] == factor * numbers(rows, 0)).all()
+moved = [np.zeros_like(array) for array in sources]
+with haloscope.Redistribution(rows, grid, targets, moved) as back:
+    back()
+    assert all((one == other).all() for one, other in zip(moved, sources, strict=True))
+path = COMM.bcast(tempfile.mkdtemp()) + "/u.npy"
+haloscope.write(grid, u, path)
+read = [np.zeros_like(one) for one in u]
+haloscope.read(grid, read, path)
+assert all((one == other).all() for one, other in zip(u, read, strict=True))
+if COMM.rank == 0:
+    assert (np.load(path) == np.arange(CELLS[0] * CELLS[1]).reshape(CELLS)).all()
+    shutil.rmtree(pathlib.Path(path).parent)
+short = u[:-1] if COMM.rank == 0 else u
+assert "takes the array of each block" in refused(haloscope.write, grid, short, path)
+assert "pass the same arrays for each block" in refused(haloscope.redistribute, grid, rows, sources[:-1], targets)
+
+empty = haloscope.Grid(COMM, (4, 4), owned=[(slice(0, 4), slice(0, 4))] if COMM.rank == 0 else [])
+pairs = np.full([*empty.blocks[0].shape, 2], 2.0)  # without cells: strides of 0
+assert haloscope.norm(empty, pairs, halo=0) == np.sqrt(2 * 16 * 4.0)
+
 # Errors, on all ranks.
+others = [np.zeros_like(array) for array in sources]
+if COMM.rank == 0:
+    others[2] = others[2].astype("c8")
+    u[1] = u[1].astype(">f8")
+for call in (
+    lambda: haloscope.redistribute(grid, rows, others, targets),
+    lambda: haloscope.write(grid, u, path),
+    lambda: haloscope.read(grid, u, path),
+    lambda: haloscope.norm(grid, [u[0], *(one.astype("f4") for one in read[1:])] if COMM.rank == 0 else read),
+):
+    assert "of block 1 has elements of type" in refused(call)
+wave = [one.astype("c16") if COMM.rank == 0 else one for one in read]
+if COMM.size > 1:
+    assert "the ranks add up different fields" in refused(haloscope.sum, grid, wave)
+assert "a sum of real and complex numbers" in refused(
+    haloscope.sum, grid, [wave[0], *read[1:]] if COMM.rank == 0 else read
+)
+
+# Errors of openings, on all ranks.
 lacking = [block.zeros(halo=1) for block in grid.blocks][: max(1, len(TILES) - 1)]
 assert "arrays for" in refused(haloscope.Exchange, grid, lacking)
 overlap, empty = [box(tile) for tile in TILES], [box(tile) for tile in TILES]

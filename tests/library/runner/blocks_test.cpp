@@ -282,10 +282,8 @@ TEST(SeveralBlocks, RefuseFieldsThatDoNotFitThem) {
   EXPECT_PART(refused_sum([&] { dot(grid, {one, two}, {one, two, one}); }), "this rank passed 3 and has 2 blocks");
   EXPECT_PART(refused_sum([&] { sum(grid, {one, other}); }), "of block 1) has 4 bytes a cell");
   EXPECT_EQ(refused_sum([&] { sum(grid, {one, wide}); }), "accepted");  // halos do not count
-  EXPECT_THROW(write_field(grid, one, "/nowhere/u.npy"), UsageError);
   EXPECT_THROW(interior(grid, 1), UsageError);
   EXPECT_THROW(best(grid, one, "vienna", {}), UsageError);
-  EXPECT_THROW(Redistribution(MPI_COMM_WORLD, grid.layout(), grid.layout(), {one}, {two}), UsageError);
   EXPECT_THROW((Stepper(grid, {one}, Choice{}, SweepSpec{})), UsageError);
   EXPECT_EQ(boundary(grid, 1, 1).size(), 2u);
 }

@@ -51,6 +51,31 @@ TEST(FieldFiles, AreReadOnOtherRanksAsTheyWereWritten) {
   remove_file(path);
 }
 
+TEST(FieldFiles, AreReadIntoSeveralBlocksARankAndWrittenFromThem) {
+  const std::string path = path_of("tiles.npy");
+  const int size = world_size();
+  std::vector<Box> own;  // two tiles a rank, of 9 x 3 cells
+  for (const std::int64_t tile : {world_rank(), 2 * size - 1 - world_rank()})
+    own.push_back({{0, 3 * tile, 0}, {9, 3 * tile + 3, 1}});
+  const auto tiles = Grid<2>::of_blocks(MPI_COMM_WORLD, {9, 6 * size}, {false, false}, own);
+  const Grid<2> rows{MPI_COMM_WORLD, {.cells = {9, 6 * size}, .process_grid = "slabs"}};
+  Field<double, 2> u{rows, {.halo = 2, .centring = Centring::node}}, w{rows, {.centring = Centring::node}};
+  std::vector<Field<double, 2>> v;
+  for (const int block : {0, 1}) v.emplace_back(tiles, FieldOptions{.centring = Centring::node, .block = block});
+  each_node(rows, [&](auto i, auto j, double number) { u[0](i, j) = number; });
+  write_field(rows, u, path);
+  read_field(tiles, {v.begin(), v.end()}, path);
+  for (const int block : {0, 1})
+    for (std::int64_t j = 0; j <= 3; ++j)
+      for (std::int64_t i = 0; i <= 9; ++i)
+        EXPECT_EQ(v[static_cast<std::size_t>(block)][0](i, j), 100 * (tiles.owned(block).lo[1] + j) + i);
+  write_field(tiles, {v.begin(), v.end()}, path);
+  read_field(rows, w, path);
+  each_node(rows, [&](auto i, auto j, double number) { EXPECT_EQ(w[0](i, j), number); });
+  EXPECT_PART(error_of([&] { read_field(tiles, v[0], path); }), "takes the field of each block; this rank passed 1");
+  remove_file(path);
+}
+
 TEST(FieldFiles, HaveZerosInHoles) {
   const std::string path = path_of("holes.npy");
   const std::int64_t n = world_size();

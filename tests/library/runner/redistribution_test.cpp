@@ -12,6 +12,7 @@
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
 #include "opened_case.hpp"
+#include "random_split.hpp"
 #include "tori.hpp"
 
 namespace haloscope {
@@ -19,8 +20,9 @@ namespace {
 
 using namespace test;
 
-/// A split of a grid over all ranks, uneven, in any order of ranks, some of which may own no cells.
+/// A split of a grid over all ranks, uneven, in any order of ranks, some of which may own no cells or several blocks.
 Layout random_layout(std::mt19937& random, const GridSpec& grid) {
+  if (pick(random, 0, 2) == 0) return random_deal(random, grid, world_size(), 3 * world_size(), false);
   const int size = world_size(), active = pick(random, 0, 2) == 0 ? pick(random, 1, size) : size;
   Layout even = Layout(grid, random_grid(random, active, grid.dims)).with_idle_ranks(size);
   std::vector<Box> boxes;
@@ -43,39 +45,48 @@ Layout random_layout(std::mt19937& random, const GridSpec& grid) {
   return {grid, boxes};
 }
 
-/// Fields of one split, with ghost layers.
+/// Fields of one split, block by block, with ghost layers.
 struct SplitFields {
   Layout layout;
+  int each;  // of a block
   std::vector<FieldMemory> memory;
   std::vector<FieldRef> fields;
 
   SplitFields(const Layout& of, const std::vector<Quantity>& quantities, const std::vector<int>& halos, int slots,
               MemoryKind kind)
-      : layout(of) {
-    for (std::size_t q = 0; q < quantities.size(); ++q) {
-      memory.emplace_back(MPI_COMM_WORLD, layout, world_rank(), std::vector<int>{},
-                          FieldMemory::Options{quantities[q], halos[q], slots, kind, true});
-      fields.push_back({quantities[q], {}, {}, memory.back().slots(), layout.local_cells(world_rank())});
-    }
+      : layout(of), each(static_cast<int>(quantities.size())) {
+    for (int block = 0; block < std::max(1, layout.blocks_of(world_rank())); ++block)
+      for (std::size_t q = 0; q < quantities.size(); ++q) {
+        const FieldMemory::Options options{quantities[q], halos[q], slots, kind, true, block};
+        memory.emplace_back(MPI_COMM_WORLD, layout, world_rank(), std::vector<int>{}, options);
+        const Box own = owned(static_cast<int>(memory.size()) - 1);
+        const Index cells{own.extent(0), own.extent(1), own.extent(2)};
+        fields.push_back({quantities[q], {}, {}, memory.back().slots(), cells});
+      }
+  }
+  /// Returns the cells of the block of field q, in global coordinates.
+  Box owned(int q) const {
+    if (layout.blocks_of(world_rank()) == 0) return {};
+    return layout.by_block().owned(layout.first_block(world_rank()) + q / each);
   }
   Box held(int q) const {
-    Box box{{0, 0, 0}, layout.local_cells(world_rank())};
-    for (int d = 0; d < layout.dims() && layout.owns_cells(world_rank()); ++d)
-      box.hi[d] += staggered(fields[q].quantity.centring, d);
+    const Box own = owned(q);
+    Box box{{0, 0, 0}, {own.extent(0), own.extent(1), own.extent(2)}};
+    for (int d = 0; d < layout.dims() && !own.empty(); ++d) box.hi[d] += staggered(fields[q].quantity.centring, d);
     return box;
   }
   /// Calls visit(is held, first byte, bytes, number of the point in the grid) for the points of a slot and their halo.
   template <class Visit>
-  void each(int slot, const std::vector<int>& halos, Visit visit) const {
+  void visit_points(int slot, const std::vector<int>& halos, Visit visit) const {
     for (int q = 0; q < static_cast<int>(fields.size()); ++q) {
       Widths layers{};
-      for (int d = 0; d < layout.dims(); ++d) layers[d] = halos[q];
+      for (int d = 0; d < layout.dims(); ++d) layers[d] = halos[q % each];
       const Box points = held(q);
       if (points.empty()) continue;
       each_point(grown(points, layers, layers), [&](const Index& p) {
-        std::int64_t number = q;
+        std::int64_t number = q % each;
         for (int d = 0; d < 3; ++d) {
-          std::int64_t at = layout.owned(world_rank()).lo[d] + p[d];
+          std::int64_t at = owned(q).lo[d] + p[d];
           if (layout.grid().periodic[d]) at = (at + layout.grid().cells[d]) % layout.grid().cells[d];
           number = number * 1000 + at;
         }
@@ -94,14 +105,14 @@ constexpr std::byte ghost{0xA5}, before{0x5A};
 /// Fills held points of a side with the values of the grid's points, or all with `value`, and halos with `ghost`.
 void fill(const SplitFields& side, int slot, const std::vector<int>& halos, int turn,
           std::optional<std::byte> value = {}) {
-  side.each(slot, halos, [&](bool held, std::byte* at, int bytes, std::int64_t number) {
+  side.visit_points(slot, halos, [&](bool held, std::byte* at, int bytes, std::int64_t number) {
     for (int b = 0; b < bytes; ++b) at[b] = !held ? ghost : value ? *value : value_of(number + turn, b);
   });
 }
 
 std::int64_t wrong_bytes(const SplitFields& side, int slot, const std::vector<int>& halos, int turn) {
   std::int64_t wrong = 0;
-  side.each(slot, halos, [&](bool held, const std::byte* at, int bytes, std::int64_t number) {
+  side.visit_points(slot, halos, [&](bool held, const std::byte* at, int bytes, std::int64_t number) {
     for (int b = 0; b < bytes; ++b) wrong += at[b] != (held ? value_of(number + turn, b) : ghost);
   });
   return wrong;
@@ -134,6 +145,7 @@ TEST(Redistribution, GivesEveryHolderTheOwnersValueByEveryStrategy) {
     for (const Strategy& strategy : strategies_for({})) {
       SCOPED_TRACE(to_string(strategy) + ", case " + std::to_string(n));
       const MemoryKind kind = needs_shared_fields(strategy) ? MemoryKind::shared : MemoryKind::own;
+      if (kind == MemoryKind::shared && (from.has_several_blocks() || to.has_several_blocks())) continue;
       const SplitFields source(from, quantities, halos, slots, kind), target(to, quantities, others, slots, kind);
       std::optional<Redistribution> moves;
       run_if_available([&] { moves.emplace(MPI_COMM_WORLD, from, to, source.fields, target.fields, strategy); });
@@ -179,6 +191,32 @@ TEST(Redistribution, SendsOnlyCellsWhoseOwnerChangesInAMessageToEachNewOwner) {
     EXPECT_EQ(sent_by_all(moves), 12 * changed);
     EXPECT_EQ(moves.plan().messages_out(), static_cast<int>(receivers.size()));
   }
+}
+
+TEST(Redistribution, MovesTilesBetweenRanksInAMessageToEachNewOwner) {
+  const int size = world_size(), rank = world_rank();
+  const GridSpec grid{1, {4 * size, 1, 1}, {}};  // tiles of two cells; each rank has two, then the next rank
+  std::vector<std::vector<Box>> before_move(static_cast<std::size_t>(size)), after(static_cast<std::size_t>(size));
+  for (int tile = 0; tile < 2 * size; ++tile) {
+    const Box box{{2 * tile, 0, 0}, {2 * tile + 2, 1, 1}};
+    before_move[static_cast<std::size_t>(tile % size)].push_back(box);
+    after[static_cast<std::size_t>((tile + 1) % size)].push_back(box);
+  }
+  const Layout from = Layout::of_blocks(grid, before_move), to = Layout::of_blocks(grid, after);
+  const std::vector<Quantity> quantities{{"u", 8}, {"v", 4}};
+  const SplitFields source(from, quantities, {1, 0}, 1, MemoryKind::own),
+      target(to, quantities, {0, 1}, 1, MemoryKind::own);
+  Redistribution moves(MPI_COMM_WORLD, from, to, source.fields, target.fields);
+  EXPECT_EQ(moves.plan().messages_out(), size > 1 ? 1 : 0);
+  EXPECT_EQ(moves.plan().bytes_out(), size > 1 ? 4 * (8 + 4) : 0);
+  fill(source, 0, {1, 0}, 0);
+  fill(target, 0, {0, 1}, 0, before);
+  moves.run();
+  EXPECT_EQ(wrong_bytes(target, 0, {0, 1}, 0), 0);
+  auto fewer = target.fields;
+  if (rank == size - 1) fewer.resize(3);
+  EXPECT_PART(error_of([&] { Redistribution(MPI_COMM_WORLD, from, to, source.fields, fewer); }),
+              "4 sources and 3 targets for 2 and 2 blocks");
 }
 
 TEST(Redistribution, GathersAGridOnOneRankAndSpreadsItAgain) {
@@ -252,7 +290,7 @@ TEST(Redistribution, LeavesPointsThatComeFromAHoleAsTheyAre) {
   fill(source, 0, {0}, 0);
   fill(target, 0, {0}, 0, before);
   Redistribution(MPI_COMM_WORLD, holed, whole, source.fields, target.fields).run();
-  target.each(0, {0}, [&](bool, const std::byte* at, int, std::int64_t number) {
+  target.visit_points(0, {0}, [&](bool, const std::byte* at, int, std::int64_t number) {
     EXPECT_EQ(*at, world_rank() == world_size() - 1 ? before : value_of(number, 0));
   });
 }

@@ -12,7 +12,7 @@ void move_field(Transfer transfer, const hs_grid* grid, const hs_field* field, c
   transfer_field(on.comm, on.layout, transfer, [&] {
     if (!text(order).empty() && text(order) != "C" && text(order) != "F")
       throw UsageError("order '" + text(order) + "' is unknown; pass C or F");
-    return FieldFile{field_of(needed(field, "field"), 0, 1), &needed(path, "path"), text(type), text(order) == "F"};
+    return FieldFile{field_of_blocks(on, field, 0, "field"), &needed(path, "path"), text(type), text(order) == "F"};
   });
 }
 

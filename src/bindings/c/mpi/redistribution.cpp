@@ -5,6 +5,7 @@
 #include "haloscope/comm/running.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/topology.hpp"
+#include "haloscope/runner/exchange_request.hpp"
 
 namespace haloscope::c {
 namespace {
@@ -21,8 +22,8 @@ void make(const hs_grid& from, const hs_grid* passed_to, const hs_field* sources
     to = &needed(passed_to, "to");
     require_same_ranks(from.comm, to->comm);
     if (count < 1) throw UsageError("a redistribution of " + std::to_string(count) + " fields; it needs at least one");
-    first = fields_of(sources, count, options.slots, "sources");
-    second = fields_of(targets, count, options.slots, "targets");
+    first = fields_of(sources, count * blocks_moved(from.layout, from.rank), options.slots, "sources");
+    second = fields_of(targets, count * blocks_moved(to->layout, to->rank), options.slots, "targets");
     if (options.strategy != nullptr) strategy = Strategy(options.strategy);
   });
   *redistribution = keep(new hs_redistribution{

@@ -371,6 +371,10 @@ int Plan::messages_out() const {
 
 Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   const ExchangeSpec spec = as_requested(request);
+  if (spec.motion == Motion::redistribute) {
+    check_spec(layout.by_block(), spec);
+    return make_redistribution_plan(layout, rank, spec);
+  }
   if (layout.has_several_blocks()) return make_plan_of_blocks(layout, rank, spec);
   check_spec(layout, spec);
   check_beyond(layout, spec);
@@ -378,10 +382,6 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   plan.rank = rank;
   plan.dims = layout.dims();
   plan.cells = layout.local_cells(rank);
-  if (spec.onto) {
-    plan.further_blocks.push_back({spec.onto->local_cells(rank), {}});
-    plan.fields_of_block = first_target(spec);
-  }
   plan.spec = spec;
   if (spec.reverse()) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
   if (spec.motion != Motion::fill && apart(spec.merge)) plan.spec.merge = Merge::none;
@@ -403,8 +403,8 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
     plan.split[d] = layout.ranks()[d] > 1;
     plan.own_neighbour[d] = layout.grid().periodic[d] && layout.ranks()[d] == 1;
   }
-  if (spec.motion == Motion::redistribute || is_beyond(layout, plan.spec)) {
-    make_for_any_ranks(plan, layout);
+  if (is_beyond(layout, plan.spec)) {
+    add_wide_halos(plan, layout);
     return plan;
   }
   const auto rounds = make_rounds(plan);

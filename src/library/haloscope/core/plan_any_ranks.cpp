@@ -3,6 +3,8 @@
 // whose points come from ranks beyond the neighbours, around a periodic dimension as often as necessary. A point that
 // several ranks hold is sent by its owner, see plan_share.cpp.
 #include <algorithm>
+#include <compare>
+#include <map>
 #include <set>
 
 #include "haloscope/core/plan_rounds.hpp"
@@ -11,7 +13,7 @@
 namespace haloscope {
 namespace {
 
-/// Points that a rank receives, in global coordinates, which may lie beyond a periodic edge.
+/// Points that a block receives, in global coordinates, which may lie beyond a periodic edge.
 struct Share {
   Box target;
   Index shift{0, 0, 0};  ///< from the target to the owner's points
@@ -41,15 +43,15 @@ std::vector<Index> images(const GridSpec& grid, const Box& box, const Box& other
   return all;
 }
 
-/// Returns the points that a rank holds, in global coordinates.
-Box held(const Layout& layout, int rank, Centring centring) {
-  Box box = layout.owned(rank);
-  for (int d = 0; d < layout.dims() && layout.owns_cells(rank); ++d) box.hi[d] += staggered(centring, d);
+/// Returns the points that a block holds, in global coordinates.
+Box held(const Layout& layout, int block, Centring centring) {
+  Box box = layout.owned(block);
+  for (int d = 0; d < layout.dims() && layout.owns_cells(block); ++d) box.hi[d] += staggered(centring, d);
   return box;
 }
 
-/// Adds the ranks whose blocks, with the planes that they share, meet a box in global coordinates.
-void add_ranks_at(const Layout& layout, const Box& box, std::set<int>& ranks) {
+/// Adds the blocks that meet a box in global coordinates, with the planes that they share.
+void add_blocks_at(const Layout& layout, const Box& box, std::set<int>& blocks) {
   std::array<int, 3> first{}, end{};
   for (int d = 0; d < 3; ++d) {
     const auto& cuts = layout.cuts(d);
@@ -59,71 +61,107 @@ void add_ranks_at(const Layout& layout, const Box& box, std::set<int>& ranks) {
   for (int z = first[2]; z < end[2]; ++z)
     for (int y = first[1]; y < end[1]; ++y)
       for (int x = first[0]; x < end[0]; ++x)
-        if (const int rank = layout.rank_at({x, y, z}); rank >= 0) ranks.insert(rank);
+        if (const int block = layout.rank_at({x, y, z}); block >= 0) blocks.insert(block);
 }
 
-/// Returns the ranks of a layout whose blocks meet a box or an image of it; ranks after `rank` first, so that not all
-/// ranks begin with the same peer.
-std::vector<int> ranks_around(const Layout& layout, const Box& box, int rank) {
+/// Returns the blocks of a layout that meet a box or an image of it.
+std::set<int> blocks_around(const Layout& layout, const Box& box) {
   Box grid{{0, 0, 0}, layout.grid().cells};
   for (int d = 0; d < layout.dims(); ++d) ++grid.hi[d];
   std::set<int> found;
-  for (const Index& image : images(layout.grid(), box, grid)) add_ranks_at(layout, shifted(box, image), found);
-  std::vector<int> ranks(found.begin(), found.end());
-  std::rotate(ranks.begin(), std::upper_bound(ranks.begin(), ranks.end(), rank), ranks.end());
-  return ranks;
+  for (const Index& image : images(layout.grid(), box, grid)) add_blocks_at(layout, shifted(box, image), found);
+  return found;
 }
+
+/// One split of a grid, and the blocks of this rank in it.
+struct Split {
+  const Layout& ranks;
+  const Layout& blocks = ranks.by_block();  ///< each as the only one of a rank
+  std::vector<int> own;
+
+  Split(const Layout& layout, int rank) : ranks(layout) {
+    for (int n = 0; n < layout.blocks_of(rank); ++n) own.push_back(layout.first_block(rank) + n);
+  }
+  int count() const { return std::max(1, static_cast<int>(own.size())); }
+  PlanBlock plan_block(int n) const {
+    return {own.empty() ? Index{} : blocks.local_cells(own[static_cast<std::size_t>(n)]), {}};
+  }
+};
+
+/// A block that sends to another one.
+struct Pair {
+  int from, to;
+  auto operator<=>(const Pair&) const = default;
+};
 
 /// Adds messages and copies to a plan.
 class Moves {
  public:
-  Moves(Plan& plan, const Layout& source, const Layout& target) : plan_(plan), source_(source), target_(target) {
+  Moves(Plan& plan, const Split& source, const Split& target) : plan_(plan), source_(source), target_(target) {
     const auto& all = plan.spec.quantities;
     redistributes_ = plan.spec.motion == Motion::redistribute;
-    fields_.assign(all.begin(), all.begin() + first_target(plan.spec));
+    fields_.assign(all.begin(), all.begin() + quantities_of_block(plan.spec));
   }
 
+  /// Adds messages to ranks after this one first, so that not all ranks begin with the same peer.
   void add_messages(bool out) {
-    const Layout &mine = out ? source_ : target_, &theirs = out ? target_ : source_;
-    if (!mine.owns_cells(plan_.rank)) return;
-    Box box = out ? grown(mine.owned(plan_.rank), plan_.spec.high, plan_.spec.low)
-                  : grown(mine.owned(plan_.rank), plan_.spec.low, plan_.spec.high);
-    for (int d = 0; d < mine.dims(); ++d) ++box.hi[d];  // points of any centring
-    const auto groups = message_groups(fields_, plan_.spec.merge);
-    for (const int peer : ranks_around(theirs, box, plan_.rank))
-      for (std::size_t group = 0; group < groups.size() && peer != plan_.rank; ++group) {
-        Message message{
-            .out = out, .peer = peer, .tag = static_cast<int>(group), .round = 0, .regions = {}, .bytes = 0};
-        for (const int q : groups[group]) add_regions(message, q);
-        if (message.bytes > 0) plan_.messages.push_back(message);
-      }
+    std::map<int, std::vector<Pair>> pairs = pairs_by_peer(out);
+    pairs.erase(plan_.rank);
+    for (auto each = pairs.upper_bound(plan_.rank); each != pairs.end(); ++each) add_messages_of(out, *each);
+    for (auto each = pairs.begin(); each != pairs.upper_bound(plan_.rank); ++each) add_messages_of(out, *each);
   }
   void add_copies() {
+    const std::vector<Pair> pairs = pairs_by_peer(true)[plan_.rank];
     for (int q = 0; q < static_cast<int>(fields_.size()); ++q)
-      for (const Share& share : shares(plan_.rank, plan_.rank, q)) {
-        const Box to = in_target(share), from = in_source(share);
-        Copy copy{.quantity = target_of(q), .round = 0, .to = to, .source = redistributes_ ? q : -1};
-        for (int d = 0; d < 3; ++d) copy.shift[d] = from.lo[d] - to.lo[d];
-        plan_.copies.push_back(copy);
-      }
+      for (const Pair& pair : pairs)
+        for (const Share& share : shares(pair, q)) {
+          const Region to = in_target(share, pair.to, q), from = in_source(share, pair.from, q);
+          Copy copy{.quantity = to.quantity, .round = 0, .to = to.box, .source = redistributes_ ? from.quantity : -1};
+          for (int d = 0; d < 3; ++d) copy.shift[d] = from.box.lo[d] - to.box.lo[d];
+          plan_.copies.push_back(copy);
+        }
   }
 
  private:
-  int target_of(int q) const { return redistributes_ ? static_cast<int>(fields_.size()) + q : q; }
+  /// Returns the blocks that send to blocks of another rank, or receive from them, in an order that both ranks know.
+  std::map<int, std::vector<Pair>> pairs_by_peer(bool out) const {
+    const Split &mine = out ? source_ : target_, &theirs = out ? target_ : source_;
+    const Widths &low = plan_.spec.low, &high = plan_.spec.high;
+    std::map<int, std::vector<Pair>> pairs;
+    for (const int own : mine.own) {
+      Box box = grown(mine.blocks.owned(own), out ? high : low, out ? low : high);
+      for (int d = 0; d < mine.ranks.dims(); ++d) ++box.hi[d];  // points of any centring
+      for (const int other : blocks_around(theirs.blocks, box))
+        pairs[theirs.ranks.rank_of_block(other)].push_back(out ? Pair{own, other} : Pair{other, own});
+    }
+    for (auto& [peer, all] : pairs) std::sort(all.begin(), all.end());
+    return pairs;
+  }
+  void add_messages_of(bool out, const std::pair<const int, std::vector<Pair>>& of_peer) {
+    const auto groups = message_groups(fields_, plan_.spec.merge);
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      Message message{
+          .out = out, .peer = of_peer.first, .tag = static_cast<int>(group), .round = 0, .regions = {}, .bytes = 0};
+      for (const int q : groups[group])
+        for (const Pair& pair : of_peer.second) add_regions(message, pair, q);
+      if (message.bytes > 0) plan_.messages.push_back(message);
+    }
+  }
 
-  /// Returns the points that a rank receives of a field, in global coordinates: all that it holds, or its halo.
-  std::vector<Box> received(int rank, int q) const {
-    const Box points = held(target_, rank, fields_[static_cast<std::size_t>(q)].centring);
+  /// Returns the points that a block receives of a field, in global coordinates: all that it holds, or its halo.
+  std::vector<Box> received(int block, int q) const {
+    const Layout& layout = target_.blocks;
+    const Box points = held(layout, block, fields_[static_cast<std::size_t>(q)].centring);
     if (redistributes_) return {points};
     if (points.empty()) return {};
     ExchangeSpec::Sides sides = plan_.spec.sides_of(q);
     for (int d = 0; d < 3; ++d) {
-      if (d >= target_.dims() || !fills(target_, rank, d, 0, plan_.spec.corners)) sides.low[d] = 0;
-      if (d >= target_.dims() || !fills(target_, rank, d, 1, plan_.spec.corners)) sides.high[d] = 0;
+      if (d >= layout.dims() || !fills(layout, block, d, 0, plan_.spec.corners)) sides.low[d] = 0;
+      if (d >= layout.dims() || !fills(layout, block, d, 1, plan_.spec.corners)) sides.high[d] = 0;
     }
     if (plan_.spec.corners) return subtract(grown(points, sides.low, sides.high), points);
     std::vector<Box> faces;
-    for (int d = 0; d < target_.dims(); ++d)
+    for (int d = 0; d < layout.dims(); ++d)
       for (const bool above : {false, true}) {
         Box& face = faces.emplace_back(points);
         face.lo[d] = above ? points.hi[d] : points.lo[d] - sides.low[d];
@@ -131,48 +169,79 @@ class Moves {
       }
     return faces;
   }
-  /// Returns the points of a field that rank `from` sends to rank `to`, in an order that both know.
-  std::vector<Share> shares(int from, int to, int q) const {
+  /// Returns the points of a field that one block sends to another, in an order that both ranks know.
+  std::vector<Share> shares(const Pair& pair, int q) const {
     std::vector<Share> all;
-    const std::vector<Box> own = owned_once(source_, from, fields_[static_cast<std::size_t>(q)]);
-    for (const Box& target : received(to, q))
+    const std::vector<Box> own = owned_once(source_.blocks, pair.from, fields_[static_cast<std::size_t>(q)]);
+    for (const Box& target : received(pair.to, q))
       for (const Box& local : own) {
-        const Box owned = shifted(local, source_.owned(from).lo);
-        for (const Index& image : images(source_.grid(), owned, target))
+        const Box owned = shifted(local, source_.blocks.owned(pair.from).lo);
+        for (const Index& image : images(source_.blocks.grid(), owned, target))
           if (const Box both = intersect(shifted(owned, image), target); !both.empty())
             all.push_back({both, negative(image)});
       }
     return all;
   }
-  Box in_target(const Share& share) const { return shifted(share.target, negative(target_.owned(plan_.rank).lo)); }
-  Box in_source(const Share& share) const {
-    return shifted(shifted(share.target, share.shift), negative(source_.owned(plan_.rank).lo));
+  Region in_source(const Share& share, int block, int q) const {
+    const int quantity = (block - source_.own.front()) * static_cast<int>(fields_.size()) + q;
+    return {quantity, shifted(shifted(share.target, share.shift), negative(source_.blocks.owned(block).lo))};
   }
-  void add_regions(Message& message, int q) const {
-    const int from = message.out ? plan_.rank : message.peer, to = message.out ? message.peer : plan_.rank;
-    for (const Share& share : shares(from, to, q)) {
-      const Region region = message.out ? Region{q, in_source(share)} : Region{target_of(q), in_target(share)};
-      message.regions.push_back(region);
-      message.bytes += region.box.volume() * fields_[static_cast<std::size_t>(q)].element_bytes;
+  Region in_target(const Share& share, int block, int q) const {
+    const int before = redistributes_ ? source_.count() : 0;
+    const int quantity = (before + block - target_.own.front()) * static_cast<int>(fields_.size()) + q;
+    return {quantity, shifted(share.target, negative(target_.blocks.owned(block).lo))};
+  }
+  void add_regions(Message& message, const Pair& pair, int q) const {
+    for (const Share& share : shares(pair, q)) {
+      message.regions.push_back(message.out ? in_source(share, pair.from, q) : in_target(share, pair.to, q));
+      message.bytes += message.regions.back().box.volume() * fields_[static_cast<std::size_t>(q)].element_bytes;
     }
   }
 
   Plan& plan_;
-  const Layout &source_, &target_;
-  std::vector<Quantity> fields_;
+  const Split &source_, &target_;
+  std::vector<Quantity> fields_;  // of a block
   bool redistributes_ = false;
 };
 
-}  // namespace
-
-void make_for_any_ranks(Plan& plan, const Layout& layout) {
+void add_moves(Plan& plan, const Split& source, const Split& target) {
   plan.spec.pattern = Pattern::direct;
   plan.rounds = 1;
   if (apart(plan.spec.merge)) plan.spec.merge = Merge::none;
-  Moves moves(plan, layout, plan.spec.onto ? *plan.spec.onto : layout);
+  Moves moves(plan, source, target);
   moves.add_messages(false);
   moves.add_messages(true);
   moves.add_copies();
+}
+
+}  // namespace
+
+void add_wide_halos(Plan& plan, const Layout& layout) {
+  const Split split(layout, plan.rank);
+  add_moves(plan, split, split);
+}
+
+Plan make_redistribution_plan(const Layout& layout, int rank, const ExchangeSpec& spec) {
+  const Split source(layout, rank), target(*spec.onto, rank);
+  Plan plan;
+  static_cast<PlanBlock&>(plan) = source.plan_block(0);
+  plan.rank = rank;
+  plan.dims = layout.dims();
+  for (int d = 0; d < plan.dims; ++d) plan.split[d] = layout.ranks()[d] > 1;
+  for (int n = 1; n < source.count(); ++n) plan.further_blocks.push_back(source.plan_block(n));
+  for (int n = 0; n < target.count(); ++n) plan.further_blocks.push_back(target.plan_block(n));
+  plan.fields_of_block = quantities_of_block(spec);
+  plan.spec = spec;
+  plan.spec.blocks = source.count();
+  plan.spec.target_blocks = target.count();
+  plan.spec.quantities.clear();
+  const auto middle = spec.quantities.begin() + plan.fields_of_block;
+  for (int n = 0; n < source.count(); ++n)
+    plan.spec.quantities.insert(plan.spec.quantities.end(), spec.quantities.begin(), middle);
+  for (int n = 0; n < target.count(); ++n)
+    plan.spec.quantities.insert(plan.spec.quantities.end(), middle, spec.quantities.end());
+  add_moves(plan, source, target);
+  return plan;
 }
 
 }  // namespace haloscope

@@ -220,7 +220,9 @@ Summand summand_of(const Quantity& q) {
 
 ExchangeSpec as_requested(ExchangeSpec spec) {
   std::erase_if(spec.quantities, [](const Quantity& q) { return q.lands >= 0; });
-  spec.quantities.resize(spec.quantities.size() / static_cast<std::size_t>(std::exchange(spec.blocks, 1)));
+  const int halves = spec.motion == Motion::redistribute ? 2 : 1;  // equal ones
+  spec.quantities.resize(static_cast<std::size_t>(halves * quantities_of_block(spec)));
+  spec.blocks = spec.target_blocks = 1;
   if (spec.widths.size() > spec.quantities.size()) spec.widths.resize(spec.quantities.size());
   return spec;
 }

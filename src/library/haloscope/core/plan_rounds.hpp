@@ -57,9 +57,11 @@ std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quanti
 /// Returns true if an exchange fills halos of a rank on a side (0 low, 1 high) of dimension d.
 bool fills(const Layout& layout, int rank, int d, int side, bool corners);
 
-/// Adds the messages and copies of a redistribution, or of halos that are wider than blocks: one round, in which each
-/// rank sends each other one a message at most.
-void make_for_any_ranks(Plan& plan, const Layout& layout);
+/// Adds the messages and copies of halos that are wider than blocks: one round, in which each rank sends each other one
+/// a message at most.
+void add_wide_halos(Plan& plan, const Layout& layout);
+/// Makes the plan of a redistribution from `layout`, in one round; ranks may have several blocks in both splits.
+Plan make_redistribution_plan(const Layout& layout, int rank, const ExchangeSpec& spec);
 
 /// Turns the copies of a plan into the additions of its transpose, and appends the quantities that it receives in.
 /// The round of planes is the last one.

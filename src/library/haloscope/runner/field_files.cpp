@@ -98,8 +98,7 @@ std::string type_of(const Quantity& quantity) {
 /// The planes that this rank reads or writes, and their place in the file.
 class Slab {
  public:
-  Slab(const Layout& layout, int rank, const FieldFile& file)
-      : split(slabs_of(layout)), quantity_(file.field.quantity) {
+  Slab(const Layout& layout, int rank, const FieldFile& file) : split(slabs_of(layout)), quantity_(file.quantity()) {
     const int dims = layout.dims(), last = dims - 1;
     header.type = file.type.empty() ? type_of(quantity_) : file.type;
     const int number = bytes_of_type(header.type);
@@ -203,8 +202,8 @@ void require_same(MPI_Comm comm, const Layout& layout, const FieldFile& file, co
   aspects.insert(aspects.end(), {{"path", file.path},
                                  {"type", header.type},
                                  {"order", file.first_axis_fastest ? "F" : "C"},
-                                 fields_of({file.field.quantity})});
-  require_same(comm, "files", aspects, {file.field.quantity.name}, "pass the same file and field on all of them");
+                                 fields_of({file.quantity()})});
+  require_same(comm, "files", aspects, {file.quantity().name}, "pass the same file and field on all of them");
 }
 
 /// Gives a draft the name and the permissions of the file that it replaces.
@@ -222,7 +221,7 @@ void put_into_place(const std::string& draft, const std::string& path) {
 void write(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab& slab) {
   std::string path;
   agree(comm, [&] { path = regular_file(file.path); });
-  Redistribution(comm, layout, slab.split, {file.field}, {slab.field()}, "direct/p2p").run();
+  Redistribution(comm, layout, slab.split, file.field, {slab.field()}, "direct/p2p").run();
   const std::string draft = path + ".part", header = npy_bytes(listed(slab.header, file.first_axis_fastest));
   const auto header_bytes = static_cast<std::int64_t>(header.size());
   const bool first = rank_in(comm) == 0;
@@ -282,7 +281,7 @@ void read(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab
                 "file '" + file.path +
                     "' is not the same on all ranks, or has changed while it was read; read it again from a "
                     "folder that they share");
-  Redistribution(comm, slab.split, layout, {slab.field()}, {file.field}, "direct/p2p").run();
+  Redistribution(comm, slab.split, layout, {slab.field()}, file.field, "direct/p2p").run();
 }
 
 }  // namespace
@@ -295,10 +294,10 @@ void transfer(MPI_Comm comm, const Layout& layout, Transfer kind, const std::fun
     agree(comm, [&] {
       file = make();
       check_size(comm, layout);
-      check_cells({file.field}, layout, rank_in(comm));
+      check_field(file.field, layout, rank_in(comm));
       if (file.path.empty()) throw UsageError("the name of a field's file is empty; pass a path, as 'u.npy'");
-      if (!place_of_fields({file.field.quantity}, {file.field.slots}).backend.empty())
-        throw UsageError("field '" + file.field.quantity.name +
+      if (!place_of_fields({file.quantity()}, views_of(file.field)).backend.empty())
+        throw UsageError("field '" + file.quantity().name +
                          "' is in the memory of a device, and files take host memory; copy it");
       slab.emplace(layout, rank_in(comm), file);
     });
@@ -309,23 +308,32 @@ void transfer(MPI_Comm comm, const Layout& layout, Transfer kind, const std::fun
 
 namespace {
 
-/// Returns a field of one slot.
-FieldRef slot_of(const FieldRef& u, int slot) {
-  if (slot < 0 || slot >= static_cast<int>(u.slots.size()))
-    throw UsageError("slot " + std::to_string(slot) + " of field '" + u.quantity.name + "' does not exist; it has " +
-                     std::to_string(u.slots.size()));
-  FieldRef one = u;
-  one.slots = {u.slots[static_cast<std::size_t>(slot)]};
-  return one;
+/// Returns a field, in each block of this rank, of one slot.
+std::vector<FieldRef> slot_of(std::vector<FieldRef> blocks, int slot) {
+  for (FieldRef& u : blocks) {
+    if (slot < 0 || slot >= static_cast<int>(u.slots.size()))
+      throw UsageError("slot " + std::to_string(slot) + " of field '" + u.quantity.name + "' does not exist; it has " +
+                       std::to_string(u.slots.size()));
+    u.slots = {u.slots[static_cast<std::size_t>(slot)]};
+  }
+  return blocks;
 }
 
 }  // namespace
 
 void write_field(MPI_Comm comm, const Layout& layout, const FieldRef& u, const std::string& path, int slot) {
+  transfer_field(comm, layout, Transfer::write, [&] { return FieldFile{slot_of({u}, slot), path}; });
+}
+void write_field(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
+                 int slot) {
   transfer_field(comm, layout, Transfer::write, [&] { return FieldFile{slot_of(u, slot), path}; });
 }
 
 void read_field(MPI_Comm comm, const Layout& layout, const FieldRef& u, const std::string& path, int slot) {
+  transfer_field(comm, layout, Transfer::read, [&] { return FieldFile{slot_of({u}, slot), path}; });
+}
+void read_field(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
+                int slot) {
   transfer_field(comm, layout, Transfer::read, [&] { return FieldFile{slot_of(u, slot), path}; });
 }
 

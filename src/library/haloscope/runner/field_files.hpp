@@ -3,17 +3,19 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "haloscope/field.hpp"
 
 namespace haloscope {
 
-/// A field and the file that holds it.
+/// A field, in each block of this rank, and the file that holds it.
 struct FieldFile {
-  FieldRef field;
+  std::vector<FieldRef> field;
   std::string path;
   std::string type{};               ///< of its numbers there; "": by the field's quantity
   bool first_axis_fastest = false;  ///< the file lists its axes, equal in bytes, from x on
+  const Quantity& quantity() const { return field.front().quantity; }
 };
 
 enum class Transfer : std::uint8_t { read, write };

@@ -223,7 +223,7 @@ std::vector<int> PreparedExchange::in_blocks(const std::vector<int>& fields) con
 
 std::string PreparedExchange::name() const {
   std::vector<std::string> names;
-  const auto named = std::min<std::size_t>(fields_ / plan_.spec.blocks, first_target(plan_.spec));
+  const auto named = std::min<std::size_t>(fields_ / plan_.spec.blocks, quantities_of_block(plan_.spec));
   for (std::size_t q = 0; q < named; ++q) names.push_back(plan_.spec.quantities[q].name);
   return join(names, ", ");
 }

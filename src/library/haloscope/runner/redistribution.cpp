@@ -62,16 +62,22 @@ void check_splits(MPI_Comm comm, const Layout& from, const Layout& to) {
 ExchangeSpec spec_of(MPI_Comm comm, const Ends& ends) {
   check_splits(comm, ends.from, ends.to);
   if (ends.sources.empty()) throw UsageError("a redistribution of no fields; pass at least one");
-  if (ends.sources.size() != ends.targets.size())
+  const int rank = rank_in(comm), blocks = blocks_moved(ends.from, rank), target_blocks = blocks_moved(ends.to, rank);
+  const std::size_t sources = ends.sources.size() * static_cast<std::size_t>(target_blocks);
+  if (sources != ends.targets.size() * static_cast<std::size_t>(blocks))
     throw UsageError("a redistribution got " + std::to_string(ends.sources.size()) + " sources and " +
-                     std::to_string(ends.targets.size()) + " targets; pass a target for each source");
-  check_cells(ends.sources, ends.from, rank_in(comm));
-  check_cells(ends.targets, ends.to, rank_in(comm));
-  for (std::size_t f = 0; f < ends.sources.size(); ++f) check_pair(ends.sources[f], ends.targets[f]);
+                     std::to_string(ends.targets.size()) + " targets for " + std::to_string(blocks) + " and " +
+                     std::to_string(target_blocks) +
+                     " blocks of this rank; pass the same fields for each block of both splits");
+  check_blocks(ends.sources, ends.from, rank);
+  check_blocks(ends.targets, ends.to, rank);
+  const std::size_t each = ends.sources.size() / static_cast<std::size_t>(blocks);
+  for (std::size_t f = 0; f < each; ++f) check_pair(ends.sources[f], ends.targets[f]);
   ExchangeOptions none;
   none.width = 0;
   none.corners = false;
-  ExchangeSpec spec = spec_of(ends.sources, ends.from.dims(), none);
+  ExchangeSpec spec = spec_of(ends.sources, ends.from.dims(), none, blocks);
+  spec_of(ends.targets, ends.to.dims(), none, target_blocks);  // checks their slots
   const std::vector<Quantity> fields = spec.quantities;
   spec.quantities.insert(spec.quantities.end(), fields.begin(), fields.end());
   spec.widths.clear();
@@ -98,7 +104,7 @@ Strategy strategy_of(const MemorySpace& place, const std::optional<Strategy>& re
 void require_same(MPI_Comm comm, const Plan& plan, const Layout& from, const Strategy& strategy, std::size_t slots,
                   const std::vector<int>& nodes) {
   const ExchangeSpec& spec = plan.spec;
-  std::vector<Quantity> fields(spec.quantities.begin(), spec.quantities.begin() + first_target(spec));
+  std::vector<Quantity> fields(spec.quantities.begin(), spec.quantities.begin() + quantities_of_block(spec));
   std::vector<std::string> names;
   for (const Quantity& field : fields) names.push_back(field.name);
   std::vector<Aspect> aspects = aspects_of(from, nodes);
@@ -143,6 +149,9 @@ struct Redistribution::State {
       spec.pattern = Pattern::direct;
       plan = make_plan(from, rank_in(comm), spec);
       device = place.open();
+      if (device && (from.has_several_blocks() || ends.to.has_several_blocks()))
+        throw UsageError("fields of several blocks a rank are in " + to_string(place) +
+                         ", and redistributions move them in host memory only; use a grid of one block a rank");
       check_views(plan, views, device != nullptr);
     });
     require_same(comm, plan, from, strategy, views.front().size(), nodes);

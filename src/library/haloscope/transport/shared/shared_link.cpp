@@ -108,7 +108,7 @@ struct SharedLink::Peers {
   /// @param control  place of this rank's control memory.
   Peers(const LinkContext& context, const Node& node, const SharedPlace& control) : context_(context) {
     auto mine = published(*context.views);
-    if (context.layout->has_several_blocks())  // others may have more
+    if (context.several_blocks())  // others may have more
       mine.resize(largest(mine.size(), node.comm()), {control.window, 0, {}});
     mine.push_back({control.window, control.offset, {}});
     each_ = mine.size();
