@@ -160,9 +160,7 @@ def directive(name: str, argument: str, **options: str) -> str:
 # ---- Fortran ---------------------------------------------------------------------------------------------------------
 
 BOUND = re.compile(r"^    (?:procedure|generic) :: (\w+) => (\w+)", re.MULTILINE)
-COMMENTED = re.compile(
-    r"^ *!> (.*\n(?: *!! ?.*\n)*) *(?:\w+ )*(?:subroutine|function) (\w+)\((.*(?:&\n.*)*)\)", re.MULTILINE
-)
+COMMENTED = re.compile(r"^ *!> (.*\n(?: *!!.*\n)*) *(?:\w+ )*(?:subroutine|function) (\w+)\(([^()]*)\)", re.MULTILINE)
 
 
 def fortran_page() -> str:
