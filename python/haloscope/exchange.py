@@ -29,7 +29,18 @@ from haloscope.arguments import as_problem, flag, text, whole
 from haloscope.array_grid import grid_of_arrays
 from haloscope.bridge import capi
 from haloscope.errors import HaloscopeError, UsageError
-from haloscope.fields import Array, Described, Field, fields_of, name_of, refuse_other_types, several, slots_of
+from haloscope.fields import (
+    Array,
+    Described,
+    Field,
+    fields_of,
+    name_of,
+    refuse_other,
+    refuse_other_types,
+    several,
+    slots_of,
+    structs_of,
+)
 from haloscope.grid import Grid, Halo
 from haloscope.lifetimes import Dropped, Opened
 from haloscope.parts import Parts
@@ -41,16 +52,6 @@ if TYPE_CHECKING:
 __all__ = ["Exchange", "Field", "Grid"]
 
 Stream = Any  # a stream of CuPy or PyTorch, or its address
-
-
-def _refuse_other_field(one: Described, first: Described, name: str, block: int) -> None:
-    """Raise UsageError where a field of a later block has another halo or name than the field of the first block."""
-    for fault, mine, wanted in (("a halo of", one.sides, first.sides), ("the name", name, name and first.name)):
-        if mine != wanted:
-            raise UsageError(
-                f"{one.name} of block {block} has {fault} {mine}, and the field of block 0 in its place {wanted}; pass "
-                "the arrays of the first block, then the same ones of the next"
-            )
 
 
 class Exchange(Opened):
@@ -150,10 +151,10 @@ class Exchange(Opened):
         ]
         refuse_other_types(described, self._each)
         for number, one in enumerate(described[self._each :], start=self._each):
-            _refuse_other_field(one, described[number % self._each], fields[number].name, number // self._each)
-        structs = ffi.new("hs_field[]", len(described))
-        for one, struct in zip(described, structs, strict=True):
-            one.fill(self.grid, struct)
+            first, block, name = described[number % self._each], number // self._each, fields[number].name
+            refuse_other(one, block, "a halo of", one.sides, first.sides)
+            refuse_other(one, block, "the name", name, name and first.name)
+        structs = structs_of(self.grid, described)
         options = ffi.new("hs_exchange_options*")
         lib.hs_exchange_init(options)
         options.corners, options.slots, options.guard = flag("corners", corners), slots, flag("guard", guard)

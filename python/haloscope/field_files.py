@@ -12,7 +12,7 @@ import os
 
 from haloscope.arguments import named, shown, text
 from haloscope.errors import UsageError
-from haloscope.fields import Arrays, Described, Field, by_block, refuse_other_types
+from haloscope.fields import Arrays, Described, Field, by_block, refuse_other_types, structs_of
 from haloscope.grid import Centring, Grid, Halo
 from haloscope.ranks import call, library, refuse
 
@@ -47,12 +47,10 @@ def _move(verb: str, grid: Grid, u: Arrays, path: Path, halo: Halo, centring: Ce
     if not isinstance(grid, Grid):
         raise UsageError(f"a file of a field got {shown(grid)} in place of a grid; pass a haloscope.Grid")
     try:
-        each = by_block(grid, u)
-        fields = [Described(block, Field(one, halo, centring), n, (1, None), 1) for n, (block, one) in enumerate(each)]
+        each = enumerate(by_block(grid, u))
+        fields = [Described(block, Field(one, halo, centring), n, (1, None), 1) for n, (block, one) in each]
         refuse_other_types(fields, 1)
-        structs = ffi.new("hs_field[]", len(fields))
-        for (block, _), field, struct in zip(each, fields, structs, strict=True):
-            field.fill(block, struct)
+        structs = structs_of(grid, fields)
         with named("path", path):
             name = ffi.new("char[]", text("path", os.fspath(path)))
         kind = ffi.new("char[]", fields[0].arrays[0].dtype.str.encode())

@@ -67,12 +67,24 @@ def by_block(grid: Grid, arrays: Arrays) -> list[tuple[Block, Array]]:
 def refuse_other_types(fields: Sequence[Described], each: int) -> None:
     """Raise UsageError where a field of a later block, of `each` in every block, has another type than in the first."""
     for number, one in enumerate(fields):
-        first = fields[number % each]
-        if one.type != first.type:
-            raise UsageError(
-                f"{one.name} of block {number // each} has elements of type {one.type}, and the field of block 0 in "
-                f"its place {first.type}; pass the arrays of the first block, then the same ones of the next"
-            )
+        refuse_other(one, number // each, "elements of type", one.type, fields[number % each].type)
+
+
+def refuse_other(one: Described, block: int, name: str, value: Any, first: Any) -> None:
+    """Raise UsageError where a property of a field differs from that of the field of the first block in its place."""
+    if value != first:
+        raise UsageError(
+            f"{one.name} of block {block} has {name} {value}, and the field of block 0 in its place {first}; pass the "
+            "arrays of the first block, then the same ones of the next"
+        )
+
+
+def structs_of(grid: Block, fields: Sequence[Described]) -> Any:
+    """Return the fields as an array of structs of C."""
+    structs = library()[0].new("hs_field[]", len(fields))
+    for field, struct in zip(fields, structs, strict=True):
+        field.fill(grid, struct)
+    return structs
 
 
 def name_of(field: Field, number: int) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 from haloscope import memory
 from haloscope.arguments import shown, text, whole
 from haloscope.errors import UsageError
-from haloscope.fields import Array, Described, Field, fields_of, name_of, refuse_other_types, slots_of
+from haloscope.fields import Array, Described, Field, fields_of, name_of, refuse_other_types, slots_of, structs_of
 from haloscope.grid import Block, Grid, Halo
 from haloscope.lifetimes import Dropped, Opened
 from haloscope.ranks import agree, call, gather, library, mark, member, refuse_unlike_types
@@ -94,13 +94,8 @@ class Redistribution(Opened):
             raise UsageError(
                 f"the grids have orders {grids[0].order} and {grids[1].order}; make both with the same order"
             )
-        blocks = [grid.blocks for grid in grids]
-        described, slots = _described([fields_of(some) for some in arrays], blocks, halo)
-        each = len(described[0]) // len(blocks[0])
-        structs = [ffi.new("hs_field[]", len(some)) for some in described]
-        for own, some, of_c in zip(blocks, described, structs, strict=True):
-            for number, (one, struct) in enumerate(zip(some, of_c, strict=True)):
-                one.fill(own[number // each], struct)
+        described, slots = _described([fields_of(some) for some in arrays], [grid.blocks for grid in grids], halo)
+        structs = [structs_of(grid, some) for grid, some in zip(grids, described, strict=True)]
         options = ffi.new("hs_exchange_options*")
         lib.hs_exchange_init(options)
         options.slots = slots

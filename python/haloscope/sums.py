@@ -13,7 +13,7 @@ import numpy as np
 
 from haloscope import memory
 from haloscope.errors import UsageError
-from haloscope.fields import Arrays, Described, Field, by_block, can_be_added, refuse_other_types
+from haloscope.fields import Arrays, Described, Field, by_block, can_be_added, refuse_other_types, structs_of
 from haloscope.grid import Block, Centring, Grid, Halo
 from haloscope.ranks import call, library, refuse
 
@@ -56,12 +56,10 @@ def norm(grid: Grid, u: Arrays, halo: Halo = 1, centring: Centring = "cell") -> 
 def _reduced(function: str, grid: Grid, factors: list[Arrays], halo: Halo, centring: Centring) -> float:
     ffi, _ = library()
     try:
-        each = [pair for factor in factors for pair in by_block(grid, factor)]
-        fields = [_described(block, Field(array, halo, centring), n) for n, (block, array) in enumerate(each)]
+        each = enumerate(pair for factor in factors for pair in by_block(grid, factor))
+        fields = [_described(block, Field(array, halo, centring), n) for n, (block, array) in each]
         refuse_other_types(fields[: len(grid.blocks)], 1)
-        structs = ffi.new("hs_field[]", len(fields))
-        for (block, _), field, struct in zip(each, fields, structs, strict=True):
-            field.fill(block, struct)
+        structs = structs_of(grid, fields)
         if len(factors) > 1 and "c" in {field.arrays[0].dtype.kind for field in fields}:
             raise UsageError("an inner product of complex numbers; take products of their real and imaginary parts")
     except Exception as error:
