@@ -81,9 +81,10 @@ if(SKBUILD)  # a wheel has the command `haloscope`, and puts these into the shar
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   set(man_pages ${PROJECT_BINARY_DIR}/man_pages)
   file(MAKE_DIRECTORY ${man_pages})
-  add_custom_target(haloscope_man_pages DEPENDS haloscope_bridge
+  add_custom_target(haloscope_man_pages
     COMMAND ${CMAKE_COMMAND} -E env HALOSCOPE_BUILD=${PROJECT_BINARY_DIR} ${Python3_EXECUTABLE}
             ${PROJECT_SOURCE_DIR}/packaging/man_pages.py ${man_pages})
+  add_dependencies(haloscope_man_pages haloscope_bridge)
   add_dependencies(haloscope_programs_files haloscope_man_pages)
   install(DIRECTORY ${man_pages}/ DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT programs)
   set(completion ${PROJECT_SOURCE_DIR}/packaging/completion)
