@@ -19,9 +19,9 @@ export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
 PYTHON := python tests bench scripts packaging studies conftest.py
 CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'
-# Three tests run at a time, since some only wait; tests that keep all cores busy run alone (conftest.py).
+# Four tests run at a time, since some only wait; tests that keep all cores busy run alone (conftest.py).
 # If a test ends its process, the run ends too: a new process would begin with the same test.
-PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .NOTPARALLEL:  # two goals would build in one folder concurrently
 .PHONY: demo test docs site bench check-long build programs configure setup release format lint clean

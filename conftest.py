@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(items):
 
 
 class Cores:
-    """The cores, shared by the tests of a build folder in all pytest processes (-n 3).
+    """The cores, shared by the tests of a build folder in all pytest processes (-n 4).
 
     Tests that keep one core busy run side by side. A test that starts several ranks runs alone from then until it ends,
     unless its ranks sleep.

@@ -39,7 +39,9 @@ MOST_RANKS = {
 }  # Auto: hundreds of exchanges a test
 # Slow ones: 1 rank and 3 ranks show in every test run what 2 ranks show in `make check-long`.
 NOT_ON_TWO_RANKS = {"Devices", "DeviceHatch", "DeviceExchange", "Hydro", "OutOfStep", "Poisson"}
-NOT_ON_EIGHT_RANKS = {"UserExchange"}  # nine show what eight do
+# Eight ranks show in every test run what nine show in `make check-long`, or nine what eight show.
+NOT_ON_NINE_RANKS = {"Strategies", "UserExchange"}
+NOT_ON_EIGHT_RANKS = {"Transport", "UserExchange"}
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
 # More than 6 ranks are for these alone and, two in each dimension, for the next ones: with all suites they took half of
 # the time of test_cpp_ranks.py.
@@ -70,6 +72,7 @@ def cases(wanted=lambda ranks: ranks <= 1):
                 rare = not usual and (ranks in RARE_RANKS or suite not in MANY_RANKED_SUITES)
                 rare = rare or (ranks == 2 and suite in NOT_ON_TWO_RANKS)
                 rare = rare or (ranks == 8 and suite in NOT_ON_EIGHT_RANKS)
+                rare = rare or (ranks == 9 and suite in NOT_ON_NINE_RANKS)
                 yield pytest.param(program, suite, ranks, id=name, marks=[pytest.mark.long] if rare else [])
 
 
