@@ -6,7 +6,7 @@ It makes the calls of docs/extend/language.md and no others. For Python, use the
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
 
-ABI = 8  # HS_ABI of the header from which the structs below were copied
+ABI = 9  # HS_ABI of the header from which the structs below were copied
 Triple, Triple64 = c_int32 * 3, c_int64 * 3
 
 
@@ -42,9 +42,10 @@ class GridOptions(ctypes.Structure):
 
 
 class Field(ctypes.Structure):
-    """hs_field: one array."""
+    """hs_field: one array; hs_field_init() writes the defaults."""
 
     _fields_ = [
+        ("struct_size", c_uint64),
         ("first", POINTER(c_void_p)),
         ("stride", Triple64),
         ("element_bytes", c_int32),
@@ -119,8 +120,10 @@ class Exchange:
         self.library, self.handle = grid.library, c_void_p()
         self.first = (c_void_p * len(slots))(*slots)
         dims = len(strides)
-        layers = Triple(*([1] * dims))
-        field = Field(first=self.first, stride=Triple64(*strides), element_bytes=8, low=layers, high=layers, name=name)
+        field = Field()
+        self.library.c.hs_field_init(byref(field))
+        field.first, field.stride, field.name = self.first, Triple64(*strides), name
+        field.low = field.high = Triple(*([1] * dims))
         options = ExchangeOptions()
         self.library.c.hs_exchange_init(byref(options))
         options.slots = len(slots)

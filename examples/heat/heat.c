@@ -10,8 +10,7 @@ static void check(hs_status status) {
 }
 
 int main(int argc, char** argv) {
-  int ranks[2] = {0, 0}, size, rank;
-  const int wrap[2] = {1, 1};
+  int ranks[2] = {0, 0}, wrap[2] = {1, 1}, size, rank;
   MPI_Comm cart;
   MPI_Init(&argc, &argv);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -32,14 +31,15 @@ int main(int argc, char** argv) {
   const long nx = own.hi[0] - own.lo[0], ny = own.hi[1] - own.lo[1], row = nx + 2;
   double* u[2] = {calloc(row * (ny + 2), sizeof(double)), calloc(row * (ny + 2), sizeof(double))};
   void* first[2] = {u[0] + row + 1, u[1] + row + 1};
-  hs_field field = {first, {sizeof(double), row * sizeof(double)}, sizeof(double), HS_TYPE_REAL, HS_CENTRING_CELL,
-                    {1, 1}, {1, 1}, 0, "heat"};
+  hs_field field;
+  hs_field_init(&field);
+  field.first = first, field.stride[0] = sizeof(double), field.stride[1] = row * sizeof(double);
+  field.low[0] = field.low[1] = field.high[0] = field.high[1] = 1;
   hs_exchange_options how;
   hs_exchange* halo;
   hs_exchange_init(&how);
   how.slots = 2, how.corners = 0;
   check(hs_exchange_create(grid, &field, 1, &how, &halo));
-
   for (long j = 1; j <= ny; ++j)
     for (long i = 1; i <= nx; ++i)
       u[0][j * row + i] = labs(own.lo[1] + j - 1 - 48) < 8 && labs(own.lo[0] + i - 1 - 32) < 8;

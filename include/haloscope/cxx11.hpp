@@ -106,7 +106,8 @@ class Fields {
     dims_.push_back(stride.size());
     const std::string name = "array " + std::to_string(slots_.size());
     if (first.size() != slots_[0].size()) problem_ = name + " has other slots than array 1; pass as many addresses";
-    hs_field field = hs_field();
+    hs_field field;
+    hs_field_init(&field);
     field.element_bytes = static_cast<std::int32_t>(sizeof(T));
     field.type = std::is_integral<T>::value ? HS_TYPE_INTEGER : HS_TYPE_REAL;
     field.number_bytes = std::is_arithmetic<T>::value && !std::is_same<T, bool>::value ? 0 : -1;
@@ -134,6 +135,7 @@ class Fields {
   /// Fails on all ranks where an array of one was wrong. Collective; cost: a reduction. @throws Error on all ranks.
   void agree(const Grid& grid) const {
     hs_grid_data data;
+    hs_grid_data_init(&data);
     check(hs_grid_get(grid.get(), &data));
     std::string problem = problem_;
     for (std::size_t f = 0; f < dims_.size() && problem.empty(); ++f)

@@ -93,6 +93,7 @@ hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned);
 hs_status hs_grid_block(const hs_grid* grid, int32_t block, hs_box* owned);
 /* The split of a grid. Dimensions that it lacks have 1 cell and 1 rank. */
 typedef struct hs_grid_data {
+  uint64_t struct_size;
   int64_t cells[3]; /* global */
   int32_t periodic[3];
   int32_t ranks[3];   /* the process grid; with several blocks a rank, blocks per dimension */
@@ -101,6 +102,8 @@ typedef struct hs_grid_data {
   int32_t several;    /* 1: some rank has several blocks */
 } hs_grid_data;
 
+void hs_grid_data_init(hs_grid_data* data);
+/* Writes the members that the caller's header has. Local. */
 hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data);
 /* Returns a rank's position in the process grid. This call and the next one fail with HS_USAGE for a rank that the grid
  * lacks, and on a grid of several blocks a rank. */
@@ -144,18 +147,21 @@ enum { HS_CENTRING_CELL, HS_CENTRING_NODE, HS_CENTRING_FACE_X, HS_CENTRING_FACE_
 
 /* One array of one rank, with its halo. */
 typedef struct hs_field {
+  uint64_t struct_size;  /* equal in all elements of an array of fields */
   void* const* first;    /* address of the first owned point (not of the halo), for each slot */
   int64_t stride[3];     /* bytes between points that are neighbours in x, y, z; of any sign and order */
-  int32_t element_bytes; /* of a point, >= 1: 16 for a double complex, 24 for a struct of three doubles */
-  int32_t type;          /* HS_TYPE_...; matters to strategies with fields=type, and to accumulations */
-  int32_t centring;      /* HS_CENTRING_...; planes that both ranks hold are never sent */
-  int32_t low[3];        /* ghost layers that are filled on the low side, >= 0 */
+  int32_t element_bytes; /* of a point, >= 1: 16 for a double complex, 24 for a struct of three doubles; default 8 */
+  int32_t type;          /* HS_TYPE_..., default REAL; matters to strategies with fields=type, and to accumulations */
+  int32_t centring;      /* HS_CENTRING_..., default CELL; planes that both ranks hold are never sent */
+  int32_t low[3];        /* ghost layers that are filled on the low side, >= 0; default 0 */
   int32_t high[3];       /* ... and on the high side */
-  /* of each number of a point, for hs_exchange_accumulate(): 4 for a float complex, 8 for three doubles; 0: a point is
-   * one number of its type; -1: it is not made of numbers */
+  /* of each number of a point, for hs_exchange_accumulate(): 4 for a float complex, 8 for three doubles; 0 (default):
+   * a point is one number of its type; -1: it is not made of numbers */
   int32_t number_bytes;
-  const char* name; /* for error texts; NULL: "field 1", ... */
+  const char* name; /* for error texts; NULL (default): "field 1", ... */
 } hs_field;
+
+void hs_field_init(hs_field* field);
 
 typedef struct hs_exchange_options {
   uint64_t struct_size;

@@ -4,8 +4,8 @@
  *  - `..._create` returns a handle that the caller frees with `..._free` (which accepts NULL).
  *  - A handle is a number, not an address. Every call recognises a handle that was freed, freed twice or never returned
  *    by a call, and fails with HS_USAGE; all copies of a handle end when one of them is freed.
- *  - Structs passed in start with `struct_size`; `..._init` sets it and every default. Structs without it are elements
- *    of arrays and change only together with HS_ABI.
+ *  - Structs start with `struct_size`; `..._init` sets it and every default. So a program that was built with an older
+ *    header runs with a newer library, which has members that the program lacks. Only hs_box, two points, has no size.
  */
 #ifndef HALOSCOPE_STATUS_H
 #define HALOSCOPE_STATUS_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* The version of these interfaces; a library with another hs_abi() must not be called through this header. */
-#define HS_ABI 8
+#define HS_ABI 9
 
 #ifdef __cplusplus
 extern "C" {

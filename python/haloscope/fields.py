@@ -216,7 +216,8 @@ class Described:
 
     def fill(self, grid: Block, into: Any) -> None:
         """Set the members of a C struct."""
-        _, lib = library()
+        ffi, lib = library()
+        into.struct_size = ffi.sizeof("hs_field")
         into.first, into.name, into.element_bytes = self.first, self.encoded, self.element_bytes
         into.centring = grid._centring(self.centring)
         dtype = self.arrays[0].dtype

@@ -326,6 +326,7 @@ class Grid(Block, Unique):
     def _read(self) -> None:
         ffi, _ = library()
         data, box = ffi.new("hs_grid_data*"), ffi.new("hs_box*")
+        data.struct_size = ffi.sizeof("hs_grid_data")
         call("hs_grid_get", self._handle, data)
         self.cells, self.ranks = self._by_axis(data.cells), self._by_axis(data.ranks)
         self.periodic = tuple(map(bool, self._by_axis(data.periodic)))

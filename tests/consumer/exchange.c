@@ -108,6 +108,43 @@ static int wrong_columns(MPI_Comm cart, int size) {
   return size > 1 && hs_grid_create(cart, &split, &grid) != HS_USAGE;
 }
 
+static int refused_with(hs_status status, const char* part) {
+  return status == HS_USAGE && strstr(hs_last_error(), part) != NULL;
+}
+
+/* Structs of an older header, which work, and structs without a size. */
+static int wrong_sizes(const hs_grid* grid, hs_field field) {
+  struct older { /* hs_field without its last member */
+    uint64_t struct_size;
+    void* const* first;
+    int64_t stride[3];
+    int32_t element_bytes, type, centring, low[3], high[3], number_bytes;
+  } old[2];
+  hs_field two[2];
+  hs_grid_data data;
+  hs_exchange* halo;
+  double sum;
+  memcpy(&old[0], &field, sizeof old[0]);
+  old[0].struct_size = sizeof old[0];
+  old[1] = old[0];
+  check(hs_exchange_create(grid, (const hs_field*)old, 1, NULL, &halo));
+  check(hs_exchange_free(halo));
+  if (!refused_with(hs_exchange_create(grid, (const hs_field*)old, 2, NULL, &halo), "share memory")) return 1;
+  two[0] = two[1] = field;
+  two[1].struct_size = sizeof old[0];
+  if (!refused_with(hs_exchange_create(grid, two, 2, NULL, &halo), "elements of struct_size")) return 1;
+  two[0].struct_size = 0;
+  if (!refused_with(hs_exchange_create(grid, two, 1, NULL, &halo), "struct_size 0")) return 1;
+  if (!refused_with(hs_grid_sum(grid, two, &sum), "struct_size 0")) return 1;
+  hs_grid_data_init(&data);
+  data.struct_size -= 2 * sizeof(int32_t); /* without its last two members */
+  data.blocks = 77;
+  check(hs_grid_get(grid, &data));
+  if (data.blocks != 77 || data.cells[0] != 30 || data.dims != 2) return 1;
+  data.struct_size = sizeof data + 8;
+  return !refused_with(hs_grid_get(grid, &data), "struct_size");
+}
+
 /* Handles of objects that do not exist, on this rank or on all. */
 static int wrong_handles(hs_grid* grid, const hs_field* field, int rank) {
   hs_exchange *halo, *other, *copy;
@@ -185,10 +222,6 @@ static int wrong_addresses(const hs_grid* grid, hs_field field, double* u, size_
   free(other);
   free(third);
   return 0;
-}
-
-static int refused_with(hs_status status, const char* part) {
-  return status == HS_USAGE && strstr(hs_last_error(), part) != NULL;
 }
 
 /* A part of an exchange: the second array alone, its lower side in x alone; then wrong ones. */
@@ -323,14 +356,14 @@ int main(int argc, char** argv) {
     const int64_t nx = own.hi[0] - own.lo[0], ny = own.hi[1] - own.lo[1], row = nx + 2;
     double* u = calloc((size_t)((ny + 2) * row), sizeof *u);
     void* first = u + row + 1;
-    hs_field field = {0};
+    hs_field field;
     const char* report;
     int64_t i, j;
     int wrong = 0;
+    hs_field_init(&field);
     field.first = &first;
     field.stride[0] = sizeof *u;
     field.stride[1] = row * (int64_t)sizeof *u;
-    field.element_bytes = sizeof *u;
     field.low[0] = field.low[1] = field.high[0] = field.high[1] = 1;
     hs_exchange_init(&how);
     how.strategy = "ordered/p2p";
@@ -355,6 +388,7 @@ int main(int argc, char** argv) {
 
     if (wrong_columns(cart, size) || wrong_handles(grid, &field, rank) || wrong_communicators(rank, size)) return 1;
     if (wrong_addresses(grid, field, u, (size_t)((ny + 2) * row) * sizeof *u)) return 1;
+    if (wrong_sizes(grid, field)) return 1;
     if (wrong_parts(grid, field, u, (size_t)((ny + 2) * row))) return 1;
     if (wrong_sums(grid, field, u, (size_t)((ny + 2) * row), rank)) return 1;
     how.guard = 1;

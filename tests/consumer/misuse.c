@@ -27,12 +27,12 @@ static void begin_grid(hs_grid_options* split) {
 }
 
 static hs_field field_at(const char* name, void** first) {
-  hs_field field = {0};
+  hs_field field;
+  hs_field_init(&field);
   field.name = name;
   field.first = first;
   field.stride[0] = sizeof *u;
   field.stride[1] = row * (int64_t)sizeof *u;
-  field.element_bytes = sizeof *u;
   field.low[0] = field.low[1] = field.high[0] = field.high[1] = 1;
   return field;
 }

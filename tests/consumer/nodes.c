@@ -41,10 +41,10 @@ int main(int argc, char** argv) {
   x = own.hi[0] - own.lo[0], y = own.hi[1] - own.lo[1], row = x + 1;
   p = malloc((size_t)(row * (y + 1)) * sizeof *p);
   force = malloc((size_t)(row * (y + 1)) * sizeof *force);
-  memset(list, 0, sizeof list);
   for (n = 0; n < 2; ++n) {
+    hs_field_init(&list[n]);
     list[n].first = (void* const*)(n == 0 ? &p : &force);
-    list[n].stride[0] = list[n].element_bytes = sizeof(double);
+    list[n].stride[0] = sizeof(double);
     list[n].stride[1] = row * (int64_t)sizeof(double);
     list[n].centring = HS_CENTRING_NODE;
   }

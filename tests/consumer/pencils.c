@@ -93,15 +93,15 @@ int main(int argc, char** argv) {
   check(hs_grid_create(MPI_COMM_WORLD, &split, &grid));
   check(hs_grid_owned(grid, &own));
   y = own.hi[1] - own.lo[1], z = own.hi[2] - own.lo[2], row = nx + 2, plane = row * (y + 2);
-  memset(list, 0, sizeof list);
   for (f = 0; f < fields; ++f) {
     memory[f] = calloc((size_t)(plane * (z + 2)), sizeof(double));
     first[f] = memory[f] + 1 + row + plane;
     for (k = 0; k < z; ++k)
       for (j = 0; j < y; ++j)
         for (i = 0; i < nx; ++i) *at(f, i, j, k) = initial(i, own.lo[1] + j, own.lo[2] + k, f);
+    hs_field_init(&list[f]);
     list[f].first = (void* const*)&first[f];
-    list[f].stride[0] = list[f].element_bytes = sizeof(double);
+    list[f].stride[0] = sizeof(double);
     list[f].stride[1] = row * (int64_t)sizeof(double), list[f].stride[2] = plane * (int64_t)sizeof(double);
     for (n = 0; n < 3; ++n) list[f].low[n] = list[f].high[n] = 1;
   }

@@ -63,7 +63,6 @@ int main(int argc, char** argv) {
   split.periodic[0] = split.periodic[1] = 1;
   check(hs_grid_create(MPI_COMM_WORLD, &split, &grid));
   check(hs_grid_owned(grid, &own));
-  memset(list, 0, sizeof list);
   for (f = 0; f < fields; ++f) {
     const int32_t c = centring[f];
     array* a = &arrays[f];
@@ -74,9 +73,9 @@ int main(int argc, char** argv) {
     a->first = a->memory + room * a->row + room;
     for (j = 0; j < a->y; ++j)
       for (i = 0; i < a->x; ++i) a->first[j * a->row + i] = initial((own.lo[0] + i) % nx, (own.lo[1] + j) % ny, f);
+    hs_field_init(&list[f]);
     list[f].first = (void* const*)&a->first;
-    list[f].stride[0] = list[f].element_bytes = sizeof(double);
-    list[f].stride[1] = a->row * (int64_t)sizeof(double);
+    list[f].stride[0] = sizeof(double), list[f].stride[1] = a->row * (int64_t)sizeof(double);
     list[f].centring = c;
     list[f].low[0] = list[f].low[1] = list[f].high[0] = list[f].high[1] = room;
   }

@@ -67,9 +67,9 @@ static void advance(const tile* t) {
 }
 
 static void set_field(hs_field* field, double** first, int64_t row, int layers, int centring) {
-  memset(field, 0, sizeof *field);
+  hs_field_init(field);
   field->first = (void* const*)first;
-  field->stride[0] = field->element_bytes = sizeof(double);
+  field->stride[0] = sizeof(double);
   field->stride[1] = row * (int64_t)sizeof(double);
   field->low[0] = field->low[1] = field->high[0] = field->high[1] = layers;
   field->centring = centring;

@@ -38,9 +38,8 @@ static void split(block* of, const char* process_grid, int32_t active_ranks) {
   of->y = of->own.hi[1] - of->own.lo[1];
   of->u = of->x > 0 ? calloc((size_t)(of->x * of->y), sizeof *of->u) : NULL;
   of->first = of->u;
-  memset(&of->field, 0, sizeof of->field);
+  hs_field_init(&of->field);
   of->field.first = &of->first;
-  of->field.element_bytes = sizeof(double);
   of->field.stride[0] = sizeof(double);
   of->field.stride[1] = of->x * (int64_t)sizeof(double);
 }

@@ -47,7 +47,7 @@ static void run(const char* strategy) {
   int rank, d, t;
   hs_grid_init(&split);
   split.dims = dims;
-  memset(&field, 0, sizeof field);
+  hs_field_init(&field);
   for (d = 0; d < dims; ++d) {
     split.cells[d] = all[d], split.periodic[d] = d != 1;
     field.low[d] = field.high[d] = layers;
@@ -70,7 +70,6 @@ static void run(const char* strategy) {
   }
   u = memory[0] + first, v = memory[1] + first;
   field.first = (void* const*)&u;
-  field.element_bytes = sizeof(double);
   hs_exchange_init(&how);
   how.strategy = strategy, how.corners = 0;
   check(hs_exchange_create(grid, &field, 1, &how, &halo));

@@ -71,12 +71,31 @@ hs_status release(const T* handle, const char* name) noexcept {
 template <class T>
 T versioned(const T* passed, T defaults, const char* name) {
   const std::uint64_t size = needed(passed, name).struct_size;
-  if (size > sizeof(T) || size < sizeof size)
+  if (size > sizeof(T) || size < sizeof size || size % alignof(T) != 0)
     throw UsageError(std::string("'") + name + "' has struct_size " + std::to_string(size) + ", this library's has " +
                      std::to_string(sizeof(T)) + "; initialise it with its _init function, and use the header of " +
                      "version " + hs_version());
   std::memcpy(&defaults, passed, size);
   return defaults;
+}
+
+/// An element of an array of such structs, which lie as far apart as in the caller's header.
+template <class T>
+T versioned_element(const T* array, int number, const T& defaults, const char* name) {
+  const std::uint64_t size = versioned(array, defaults, name).struct_size;
+  const T* at = reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(array) + size * number);
+  const T found = versioned(at, defaults, name);
+  if (found.struct_size != size)
+    throw UsageError(std::string("'") + name + "' has elements of struct_size " + std::to_string(size) + " and " +
+                     std::to_string(found.struct_size) + "; initialise each with its _init function");
+  return found;
+}
+
+/// Writes the members of `from` that the caller's header has.
+template <class T>
+void put_versioned(T from, T* to, const char* name) {
+  from.struct_size = versioned(to, from, name).struct_size;
+  std::memcpy(to, &from, from.struct_size);
 }
 
 inline std::string text(const char* value) { return value ? value : ""; }

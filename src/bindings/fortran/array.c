@@ -100,6 +100,7 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
              (long long)step, (long)INT32_MAX);
     return HS_USAGE;
   }
+  field->struct_size = sizeof *field;
   field->element_bytes = (int32_t)step;
   field->type = (array->type & 0xff) == CFI_type_Integer ? HS_TYPE_INTEGER : HS_TYPE_REAL;
   field->centring = centring;

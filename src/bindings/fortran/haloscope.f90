@@ -65,11 +65,12 @@ module haloscope
   end type
 
   type, bind(c) :: hs_grid_data
-    integer(c_int64_t) :: cells(3)
+    integer(c_int64_t) :: struct_size, cells(3)
     integer(c_int32_t) :: periodic(3), ranks(3), dims, size, blocks, several
   end type
 
   type, bind(c) :: hs_field
+    integer(c_int64_t) :: struct_size
     type(c_ptr) :: first
     integer(c_int64_t) :: stride(3)
     integer(c_int32_t) :: element_bytes, type, centring, low(3), high(3), number_bytes
@@ -581,6 +582,7 @@ contains
       options%problem = c_loc(text)
     end if
     status = hs_grid_create_f(communicator, options, this%handle)
+    data%struct_size = c_sizeof(data)
     if (status == ok) status = hs_grid_get(this%handle, data)
     if (status == ok) status = hs_grid_block(this%handle, 0, owned)
     if (status == ok) then

@@ -21,7 +21,7 @@ static int exchange_all(const char* strategy, int rank) {
   hs_grid* grid = NULL;
   hs_exchange* halo = NULL;
   hs_box own;
-  hs_field field = {0};
+  hs_field field;
   void *first, *other;
   const char* report;
   double *memory, *more;
@@ -36,11 +36,10 @@ static int exchange_all(const char* strategy, int rank) {
   first = memory + row + 1;
   more = calloc((size_t)(row * (own.hi[1] - own.lo[1] + 2)), sizeof *memory);
   other = more + row + 1;
+  hs_field_init(&field);
   field.first = &first;
   field.stride[0] = sizeof *memory;
   field.stride[1] = row * (int64_t)sizeof *memory;
-  field.element_bytes = sizeof *memory;
-  field.type = HS_TYPE_REAL;
   field.low[0] = field.low[1] = field.high[0] = field.high[1] = 1;
   hs_exchange_init(&how);
   how.strategy = strategy;

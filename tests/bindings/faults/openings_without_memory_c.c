@@ -9,14 +9,13 @@
 static int exchange_on(const hs_grid* grid, const char* strategy, double* memory, int64_t row, const hs_box* own,
                        hs_exchange** halo) {
   hs_exchange_options how;
-  hs_field field = {0};
+  hs_field field;
   void* first = memory + row + 1;
   int step, right = 1;
+  hs_field_init(&field);
   field.first = &first;
   field.stride[0] = sizeof *memory;
   field.stride[1] = row * (int64_t)sizeof *memory;
-  field.element_bytes = sizeof *memory;
-  field.type = HS_TYPE_REAL;
   field.low[0] = field.low[1] = field.high[0] = field.high[1] = 1;
   hs_exchange_init(&how);
   how.strategy = strategy;

@@ -32,10 +32,8 @@ struct hs_redistribution {
 
 namespace haloscope::c {
 
-/// Returns a field of C. @param number  from 0, for its name.
-FieldRef field_of(const hs_field& from, int number, int slots);
-/// The same for `count` fields. @param name  of the argument. @throws UsageError for none.
-std::vector<FieldRef> fields_of(const hs_field* fields, int count, int slots, const char* name);
+/// Returns `count` fields of C. @param name  of the argument. @param number  of the first one, from 0, for its name.
+std::vector<FieldRef> fields_of(const hs_field* fields, int count, int slots, const char* name, int number = 0);
 /// Returns a field of one slot, in each block of this rank. @param number  of the first one, from 0, for its name.
 std::vector<FieldRef> field_of_blocks(const hs_grid& on, const hs_field* blocks, int number, const char* name);
 /// Returns the options of an exchange or a redistribution. @throws UsageError for less than one slot.

@@ -21,6 +21,9 @@ namespace haloscope::c {
 static_assert(HS_TYPE_INTEGER == int(ScalarType::integer));
 static_assert(HS_CENTRING_NODE == int(Centring::node) && HS_CENTRING_FACE_Z == int(Centring::face_z));
 
+namespace {
+
+/// Returns a field of C. @param number  from 0, for its name.
 FieldRef field_of(const hs_field& from, int number, int slots) {
   const std::string name = from.name ? from.name : "field " + std::to_string(number + 1);
   FieldRef field;
@@ -40,18 +43,20 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   return field;
 }
 
-std::vector<FieldRef> fields_of(const hs_field* fields, int count, int slots, const char* name) {
+}  // namespace
+
+std::vector<FieldRef> fields_of(const hs_field* fields, int count, int slots, const char* name, int number) {
   std::vector<FieldRef> list;
+  hs_field defaults;
+  hs_field_init(&defaults);
   needed(fields, name);
-  for (int f = 0; f < count; ++f) list.push_back(field_of(fields[f], f, slots));
+  for (int f = 0; f < count; ++f)
+    list.push_back(field_of(versioned_element(fields, f, defaults, name), number + f, slots));
   return list;
 }
 
 std::vector<FieldRef> field_of_blocks(const hs_grid& on, const hs_field* blocks, int number, const char* name) {
-  std::vector<FieldRef> list;
-  needed(blocks, name);
-  for (int b = 0; b < blocks_moved(on.layout, on.rank); ++b) list.push_back(field_of(blocks[b], number + b, 1));
-  return list;
+  return fields_of(blocks, blocks_moved(on.layout, on.rank), 1, name, number);
 }
 
 hs_exchange_options options_of(const hs_exchange_options* passed) {
@@ -134,6 +139,13 @@ hs_exchange& start(Start call, hs_exchange* exchange, const hs_part* part, int s
 
 using namespace haloscope;
 using namespace haloscope::c;
+
+void hs_field_init(hs_field* field) {
+  if (!field) return;
+  *field = {};
+  field->struct_size = sizeof *field;
+  field->element_bytes = sizeof(double);
+}
 
 void hs_exchange_init(hs_exchange_options* options) {
   if (options) *options = {sizeof *options, nullptr, 1, 1, 0, 0};

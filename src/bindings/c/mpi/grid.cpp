@@ -173,11 +173,17 @@ hs_status hs_grid_block(const hs_grid* grid, int32_t block, hs_box* owned) {
   });
 }
 
+void hs_grid_data_init(hs_grid_data* data) {
+  if (!data) return;
+  *data = {};
+  data->struct_size = sizeof *data;
+}
+
 hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data) {
   return guarded([&] {
     const hs_grid& from = needed(grid, "grid");
     const Layout& layout = from.layout;
-    hs_grid_data& result = needed(data, "data");
+    hs_grid_data result{};
     result.blocks = layout.blocks_of(from.rank);
     result.several = layout.has_several_blocks();
     copy3(layout.grid().cells, result.cells);
@@ -185,6 +191,7 @@ hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data) {
     copy3(layout.ranks(), result.ranks);
     result.dims = layout.dims();
     result.size = layout.size();
+    put_versioned(result, data, "data");
   });
 }
 
