@@ -259,6 +259,10 @@ TEST(SeveralBlocks, RefuseFieldsThatDoNotFitThem) {
   };
   EXPECT_EQ(refused({one, two}), "accepted");
   EXPECT_PART(refused({one, wide}), "has a halo of 2x2x0 and 2x2x0 layers, and that of block 0 1x1x0 and 1x1x0");
+  FieldRef same = two;
+  same.slots = FieldRef(one).slots;
+  EXPECT_PART(refused({one, same}), "(number 1 of block 0) and ");
+  EXPECT_PART(refused({one, same}), "(number 1 of block 1) share memory");
   EXPECT_PART(refused({one}), "1 fields for 2 blocks of this rank");
   EXPECT_PART(refused({one, other}), "of block 1) has 4 bytes a cell (real numbers of 4 bytes)");
   EXPECT_PART(refused({one, whole}), "of block 1) has 8 bytes a cell (integer numbers of 8 bytes)");

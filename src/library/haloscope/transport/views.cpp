@@ -126,20 +126,23 @@ void check_views(const Plan& plan, const Views& views, bool on_device) {
 }
 
 void check_apart(const Plan& plan, const Views& views) {
+  const bool has_blocks = plan.spec.blocks > 1 && plan.spec.motion != Motion::redistribute;
   if (const auto both = find_sharing(points_moved(plan, views), is_same_array_in_turn))
     throw UsageError(
-        name_sharing(plan.spec.quantities, *both) + " share memory, so that " +
+        name_sharing(plan.spec.quantities, *both, has_blocks ? plan.fields_of_block : 0) + " share memory, so that " +
         (plan.spec.motion == Motion::redistribute ? "points of the one would replace" : "halos of the one are") +
         " points of the other; give each array to an exchange once, and use separate memory for other "
         "fields");
 }
 
-std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both) {
+std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both,
+                         int of_block) {
   const auto& [a, b] = both;
   const auto name = [&](const FieldPoints& one) {
+    const int number = of_block > 0 ? one.field % of_block : one.field;
     return "'" + quantities[static_cast<std::size_t>(one.field)].name + "'" +
-           (a.slot != b.slot ? " in slot " + std::to_string(one.slot) : "") + " (number " +
-           std::to_string(one.field + 1) + ")";
+           (a.slot != b.slot ? " in slot " + std::to_string(one.slot) : "") + " (number " + std::to_string(number + 1) +
+           (of_block > 0 ? " of block " + std::to_string(one.field / of_block) : "") + ")";
   };
   return "fields " + name(a) + " and " + name(b);
 }

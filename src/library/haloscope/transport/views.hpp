@@ -36,6 +36,8 @@ void check_views(const Plan& plan, const Views& views, bool on_device);
 void check_apart(const Plan& plan, const Views& views);
 
 /// Returns "fields 'u' (number 1) and 'v' (number 2)", with their slots where they differ.
-std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both);
+/// @param of_block  fields of each block, to name the block too; 0: one block.
+std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both,
+                         int of_block = 0);
 
 }  // namespace haloscope
