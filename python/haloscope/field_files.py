@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 
-from haloscope.arguments import named, shown, text
-from haloscope.errors import UsageError
+from haloscope.arguments import named, text
 from haloscope.fields import Arrays, Described, Field, by_block, refuse_other_types, structs_of
-from haloscope.grid import Centring, Grid, Halo
+from haloscope.grid import Centring, Grid, Halo, require_grid
 from haloscope.ranks import call, library, refuse
 
 Path = str | os.PathLike[str]
@@ -44,8 +43,7 @@ def read(grid: Grid, u: Arrays, path: Path, halo: Halo = 1, centring: Centring =
 
 def _move(verb: str, grid: Grid, u: Arrays, path: Path, halo: Halo, centring: Centring) -> None:
     ffi, _ = library()
-    if not isinstance(grid, Grid):
-        raise UsageError(f"a file of a field got {shown(grid)} in place of a grid; pass a haloscope.Grid")
+    require_grid(grid, "a file of a field")
     try:
         each = enumerate(by_block(grid, u))
         fields = [Described(block, Field(one, halo, centring), n, (1, None), 1) for n, (block, one) in each]

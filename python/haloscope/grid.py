@@ -358,6 +358,12 @@ class Grid(Block, Unique):
         return int(found[0])
 
 
+def require_grid(grid: Any, purpose: str) -> None:
+    """Raise UsageError for anything but a grid, such as one of its blocks. purpose: such as "a sum"."""
+    if not isinstance(grid, Grid):
+        raise UsageError(f"{purpose} got {shown(grid)} in place of a grid; pass a haloscope.Grid")
+
+
 def _extents(owned: tuple[slice, ...]) -> tuple[int, ...]:
     return tuple(part.stop - part.start for part in owned)
 

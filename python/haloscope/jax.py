@@ -31,7 +31,7 @@ from haloscope import exchange
 from haloscope.arguments import named, shown
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.fields import Field, can_be_added, fields_of, name_of
-from haloscope.grid import Grid, Halo
+from haloscope.grid import Grid, Halo, require_grid
 from haloscope.lifetimes import Freeable
 from haloscope.ranks import address, agree
 
@@ -99,8 +99,7 @@ class Exchange(Freeable):
         The exchange must stay open as long as programs call it. Raises UsageError on all ranks as haloscope.Exchange
         does. Cost: some small collective calls, and memory for one more set of the arrays.
         """
-        if not isinstance(grid, Grid):
-            raise UsageError(f"an exchange got {shown(grid)} in place of a grid; pass a haloscope.Grid")
+        require_grid(grid, "an exchange")
         self.grid = grid
         templates = agree(grid.comm, "an exchange", lambda: _templates(grid, arrays))
         self._exchange = exchange.Exchange(grid, templates, halo, strategy=strategy, corners=corners, room=room)

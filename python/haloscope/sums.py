@@ -14,7 +14,7 @@ import numpy as np
 from haloscope import memory
 from haloscope.errors import UsageError
 from haloscope.fields import Arrays, Described, Field, by_block, can_be_added, refuse_other_types, structs_of
-from haloscope.grid import Block, Centring, Grid, Halo
+from haloscope.grid import Block, Centring, Grid, Halo, require_grid
 from haloscope.ranks import call, library, refuse
 
 
@@ -27,6 +27,7 @@ def sum(grid: Grid, u: Arrays, halo: Halo = 1, centring: Centring = "cell") -> f
     Raises UsageError, on all ranks, for other types and shapes. Collective; cost: two reductions (complex: four), and
     two passes over the points.
     """
+    require_grid(grid, "a sum")
     try:
         arrays = [memory.described(array, "u") for _, array in by_block(grid, u)]
         kinds = {array.dtype.kind for array in arrays}
@@ -55,6 +56,7 @@ def norm(grid: Grid, u: Arrays, halo: Halo = 1, centring: Centring = "cell") -> 
 
 def _reduced(function: str, grid: Grid, factors: list[Arrays], halo: Halo, centring: Centring) -> float:
     ffi, _ = library()
+    require_grid(grid, "a sum")
     try:
         each = enumerate(pair for factor in factors for pair in by_block(grid, factor))
         fields = [_described(block, Field(array, halo, centring), n) for n, (block, array) in each]

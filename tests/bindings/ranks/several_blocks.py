@@ -64,6 +64,8 @@ assert [block.owned for block in grid.blocks] == ([box(tile) for tile in TILES] 
 assert "use shape of each of its blocks" in refused(lambda: grid.shape)
 assert "several blocks" in refused(grid.zeros)
 assert "this rank passed 1 and has" in refused(haloscope.sum, grid, grid.blocks[0].zeros(halo=1), halo=1)
+for call in (haloscope.sum, haloscope.norm):
+    assert "a sum got <" in refused(call, grid.blocks[0], grid.blocks[0].zeros())
 single = haloscope.Grid(COMM, (ROWS, COMM.size), owned=[(slice(0, ROWS), slice(COMM.rank, COMM.rank + 1))])
 assert single.shape == (ROWS, 1) and single.blocks == (single,)
 
