@@ -81,6 +81,7 @@ SUMMARIES = {
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
     "exchange-shared": "exchange through shared memory, against the same expert",
     "auto": "exchange and step by `auto` after its trials, over the fastest transport that it tries",
+    "phases": "a run of 600 steps by `auto`, opening and trials included, over the same run by its fastest transport",
     "overhead": "time that the runner adds to a step written by hand",
     "redistribute": "fields that move to another split of their grid, against the best copy of as many bytes",
     "view": "exchanges of a user's own arrays, over exchanges of the library's fields",
