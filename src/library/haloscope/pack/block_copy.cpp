@@ -174,14 +174,17 @@ void short_rows(const BlockCopy* copies, bool pair, std::int64_t plane) {
 #if defined(__SSE2__)
 /// Copies a row with stores that pass the caches, which need not load the lines first: data that exceed the caches take
 /// about two thirds of the time. Needs end_streaming() before other threads or processes may read the row.
-void stream_row(const std::byte* from, std::byte* to, std::int64_t bytes) {
+/// @param ahead  bytes to the line that is fetched for a later row; beyond the field it does no harm.
+void stream_row(const std::byte* from, std::byte* to, std::int64_t bytes, std::int64_t ahead) {
   const auto head = std::min(bytes, static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(to) & (line - 1)));
   std::memcpy(to, from, static_cast<std::size_t>(head));
   std::int64_t done = head;
-  for (; done + line <= bytes; done += line)
+  for (; done + line <= bytes; done += line) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::intptr_t>(from) + done + ahead), 0);
     for (std::int64_t part = done; part < done + line; part += 16)
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));
+  }
   std::memcpy(to + done, from + done, static_cast<std::size_t>(bytes - done));
 }
 
@@ -189,16 +192,21 @@ void stream_row(const std::byte* from, std::byte* to, std::int64_t bytes) {
 void end_streaming() { _mm_sfence(); }
 constexpr bool may_stream = true;
 #else
-void stream_row(const std::byte* from, std::byte* to, std::int64_t bytes) {
+void stream_row(const std::byte* from, std::byte* to, std::int64_t bytes, std::int64_t) {
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 void end_streaming() {}
 constexpr bool may_stream = false;
 #endif
 
+/// Fetches the rows that follow within the next 5 kB: the hardware expects no row after a gap. Rows of 1 kB in fields
+/// beyond the caches take half of the time, rows of 2 kB four fifths.
 void stream_rows(const BlockCopy& c, std::int64_t plane) {
+  constexpr std::int64_t lead = 5120;
+  const std::int64_t ahead = c.row_bytes < lead ? lead / c.row_bytes * c.from_row : lead;
   for (std::int64_t r = 0; r < c.rows; ++r)
-    stream_row(c.from + plane * c.from_plane + r * c.from_row, c.to + plane * c.to_plane + r * c.to_row, c.row_bytes);
+    stream_row(c.from + plane * c.from_plane + r * c.from_row, c.to + plane * c.to_plane + r * c.to_row, c.row_bytes,
+               ahead);
 }
 
 void run_plane(const BlockCopy* copies, bool pair, std::int64_t plane) {
@@ -262,7 +270,7 @@ CopyList::CopyList(std::vector<BlockCopy> copies) {
 
 /// Makes long rows of a list that exceeds the caches pass them.
 void CopyList::choose_stores() {
-  constexpr std::int64_t beyond_caches = std::int64_t{16} << 20, long_row = 32 * line;
+  constexpr std::int64_t beyond_caches = std::int64_t{16} << 20, long_row = 8 * line;
   if (!may_stream || bytes_ < beyond_caches) return;
   for (BlockCopy& c : copies_) {
     c.streams = c.store == Store::replace && c.negated == 0 && c.row_bytes >= long_row;
