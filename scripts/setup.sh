@@ -34,7 +34,7 @@ need() { # need PACKAGE TEST...: remember PACKAGE when TEST fails
   shift
   "$@" >/dev/null 2>&1 || missing+=("$package")
 }
-want() { # want PACKAGE TEST...: as root, install PACKAGE when TEST fails; without it a part of the project is not built
+want() { # want PACKAGE TEST...: as root, install PACKAGE when TEST fails; without it a part of the project is not built or tested
   [[ $(id -u) != 0 ]] || need "$@"
 }
 header() { printf '#include <%s>\n' "$1" | "${CXX:-g++}" -E -x c++ - ; }
@@ -52,6 +52,8 @@ if [[ ${1:-} == long ]]; then
   need libomp-19-dev test -e /usr/lib/llvm-19/lib/libarcher.so
   need libclang-rt-19-dev test -e /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.tsan-x86_64.a
   need hipcc command -v hipcc
+  want buildah command -v buildah # images of containers
+  want debootstrap command -v debootstrap
 fi
 
 if [[ ${1:-} == site ]]; then
