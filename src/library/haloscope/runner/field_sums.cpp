@@ -46,8 +46,8 @@ void read(Summand type, const std::byte* at, std::int64_t step, int count, Terms
   type == Summand::f64 ? read_as<double>(at, step, count, terms) : read_as<float>(at, step, count, terms);
 }
 
-/// @param reads  the rank has points of the field.
-Numbers numbers_of(const FieldRef& field, int slot, bool reads) {
+/// @param boxes  points that the rank reads. @param reads  the rank has points of the field.
+Numbers numbers_of(const FieldRef& field, int slot, const std::vector<Box>& boxes, bool reads) {
   const Quantity& quantity = field.quantity;
   if (slot < 0 || slot >= static_cast<int>(field.slots.size()))
     throw UsageError("slot " + std::to_string(slot) + " of field '" + quantity.name + "' does not exist; it has " +
@@ -60,8 +60,11 @@ Numbers numbers_of(const FieldRef& field, int slot, bool reads) {
   if (!place_of_fields({quantity}, {field.slots}).backend.empty())
     throw UsageError("field '" + quantity.name +
                      "' is in the memory of a device; sums take host memory: copy it, or reduce it in a Stepper");
-  if (reads) require_memory(field.slots[static_cast<std::size_t>(slot)], quantity.name);
-  return {&field, &field.slots[static_cast<std::size_t>(slot)], type, quantity.element_bytes / bytes_of(type)};
+  const SlotView& view = field.slots[static_cast<std::size_t>(slot)];
+  if (reads) require_memory(view, quantity.name);
+  for (const Box& box : boxes)
+    if (!box.empty()) require_apart(view, box, quantity.name);
+  return {&field, &view, type, quantity.element_bytes / bytes_of(type)};
 }
 
 /// The numbers of the field of one block, or the products of the numbers of two fields.
@@ -71,8 +74,8 @@ class BlockTerms {
   BlockTerms(const SumFields& fields, const FieldRef& u, const FieldRef* v, std::vector<Box> boxes, int dims,
              bool reads)
       : boxes_(std::move(boxes)) {
-    factors_.push_back(numbers_of(u, fields.slot_u, reads));
-    if (v != nullptr) factors_.push_back(numbers_of(*v, fields.slot_v, reads));
+    factors_.push_back(numbers_of(u, fields.slot_u, boxes_, reads));
+    if (v != nullptr) factors_.push_back(numbers_of(*v, fields.slot_v, boxes_, reads));
     if (v == nullptr && factors_[0].of_point != 1)
       throw UsageError("field '" + u.quantity.name + "' has points of " + std::to_string(factors_[0].of_point) +
                        " numbers; add up one number of each point: pass a field of it alone");

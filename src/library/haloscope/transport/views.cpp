@@ -58,13 +58,7 @@ void check_view(const SlotView& view, const Plan& plan, int q, bool on_device) {
                      "; where points are not contiguous in x, set their size in the view");
   const Box points = points_moved(plan, q);
   if (points.empty()) return;
-  const bool addressable = is_addressable({view, points});
-  if (!addressable || !points_are_apart(view, points))
-    throw UsageError("field '" + quantity.name + "' has strides of " + std::to_string(view.stride[0]) + ", " +
-                     std::to_string(view.stride[1]) + " and " + std::to_string(view.stride[2]) +
-                     " bytes in x, y and z, with which some of its points " +
-                     (addressable ? "share memory; pass an array in which points are apart"
-                                  : "lie beyond all memory; pass bytes from point to point"));
+  require_apart(view, points, quantity.name);
   if (on_device && view.stride[0] != view.element_bytes())
     throw UsageError("field '" + quantity.name + "' is on a device and has " + std::to_string(view.stride[0]) +
                      " bytes between points that are neighbours in x; kernels of devices need contiguous points (" +
@@ -95,6 +89,16 @@ bool is_same_array_in_turn(const FieldPoints& a, const FieldPoints& b) {
 void require_memory(const SlotView& view, const std::string& name) {
   if (view.origin == nullptr)
     throw UsageError("field '" + name + "' has a null pointer; pass the address of its first owned point");
+}
+
+void require_apart(const SlotView& view, const Box& points, const std::string& name) {
+  const bool addressable = is_addressable({view, points});
+  if (!addressable || !points_are_apart(view, points))
+    throw UsageError("field '" + name + "' has strides of " + std::to_string(view.stride[0]) + ", " +
+                     std::to_string(view.stride[1]) + " and " + std::to_string(view.stride[2]) +
+                     " bytes in x, y and z, with which some of its points " +
+                     (addressable ? "share memory; pass an array in which points are apart"
+                                  : "lie beyond all memory; pass bytes from point to point"));
 }
 
 Box points_moved(const Plan& plan, int q) {

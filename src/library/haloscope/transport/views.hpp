@@ -25,6 +25,10 @@ std::span<std::byte> memory_of(const SlotView& view, const Box& points);
 /// Checks an address. @throws UsageError for a null pointer. @param name of the field.
 void require_memory(const SlotView& view, const std::string& name);
 
+/// Checks that points lie apart in memory. @throws UsageError for strides with which they do not. @param name  of the
+/// field.
+void require_apart(const SlotView& view, const Box& points, const std::string& name);
+
 /// Checks views. Local. @param on_device true: the views are of memory of a device.
 /// @throws UsageError when the views do not fit the plan.
 void check_views(const Plan& plan, const Views& views, bool on_device);
