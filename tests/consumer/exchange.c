@@ -136,6 +136,11 @@ static int wrong_sizes(const hs_grid* grid, hs_field field) {
   two[0].struct_size = 0;
   if (!refused_with(hs_exchange_create(grid, two, 1, NULL, &halo), "struct_size 0")) return 1;
   if (!refused_with(hs_grid_sum(grid, two, &sum), "struct_size 0")) return 1;
+  two[0].struct_size = 16; /* no header had this one */
+  if (!refused_with(hs_grid_sum(grid, two, &sum), "struct_size 16")) return 1;
+  two[0] = field;
+  two[0].stride[1] = 0;
+  if (!refused_with(hs_grid_sum(grid, two, &sum), "points share memory")) return 1;
   hs_grid_data_init(&data);
   data.struct_size -= 2 * sizeof(int32_t); /* without its last two members */
   data.blocks = 77;

@@ -68,10 +68,11 @@ hs_status release(const T* handle, const char* name) noexcept {
 
 /// A struct that starts with struct_size, as this library defines it: members that an older caller lacks have the
 /// values of `defaults`.
+/// @param least  bytes that every caller has.
 template <class T>
-T versioned(const T* passed, T defaults, const char* name) {
+T versioned(const T* passed, T defaults, const char* name, std::size_t least = sizeof(std::uint64_t)) {
   const std::uint64_t size = needed(passed, name).struct_size;
-  if (size > sizeof(T) || size < sizeof size || size % alignof(T) != 0)
+  if (size > sizeof(T) || size < least || size % alignof(T) != 0)
     throw UsageError(std::string("'") + name + "' has struct_size " + std::to_string(size) + ", this library's has " +
                      std::to_string(sizeof(T)) + "; initialise it with its _init function, and use the header of " +
                      "version " + hs_version());
@@ -81,10 +82,10 @@ T versioned(const T* passed, T defaults, const char* name) {
 
 /// An element of an array of such structs, which lie as far apart as in the caller's header.
 template <class T>
-T versioned_element(const T* array, int number, const T& defaults, const char* name) {
-  const std::uint64_t size = versioned(array, defaults, name).struct_size;
+T versioned_element(const T* array, int number, const T& defaults, const char* name, std::size_t least) {
+  const std::uint64_t size = versioned(array, defaults, name, least).struct_size;
   const T* at = reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(array) + size * number);
-  const T found = versioned(at, defaults, name);
+  const T found = versioned(at, defaults, name, least);
   if (found.struct_size != size)
     throw UsageError(std::string("'") + name + "' has elements of struct_size " + std::to_string(size) + " and " +
                      std::to_string(found.struct_size) + "; initialise each with its _init function");

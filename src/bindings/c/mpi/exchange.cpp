@@ -1,5 +1,6 @@
 // Exchanges of the C interface.
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <optional>
 
@@ -51,7 +52,7 @@ std::vector<FieldRef> fields_of(const hs_field* fields, int count, int slots, co
   hs_field_init(&defaults);
   needed(fields, name);
   for (int f = 0; f < count; ++f)
-    list.push_back(field_of(versioned_element(fields, f, defaults, name), number + f, slots));
+    list.push_back(field_of(versioned_element(fields, f, defaults, name, offsetof(hs_field, name)), number + f, slots));
   return list;
 }
 

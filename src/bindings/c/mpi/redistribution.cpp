@@ -1,4 +1,6 @@
 // Redistributions of the C interface.
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "bindings/c/mpi/bridge.hpp"
@@ -9,6 +11,16 @@
 
 namespace haloscope::c {
 namespace {
+
+/// Returns the fields of this rank's blocks, `count` in each.
+std::vector<FieldRef> fields_of_blocks(const hs_grid& on, const hs_field* fields, int count, int slots,
+                                       const char* name) {
+  const std::int64_t all = std::int64_t{count} * blocks_moved(on.layout, on.rank);
+  if (all > std::numeric_limits<int>::max())
+    throw UsageError(std::to_string(count) +
+                     " fields in each of this rank's blocks are more than arrays of fields hold");
+  return fields_of(fields, static_cast<int>(all), slots, name);
+}
 
 /// Collective over the first grid's communicator.
 void make(const hs_grid& from, const hs_grid* passed_to, const hs_field* sources, const hs_field* targets,
@@ -22,8 +34,8 @@ void make(const hs_grid& from, const hs_grid* passed_to, const hs_field* sources
     to = &needed(passed_to, "to");
     require_same_ranks(from.comm, to->comm);
     if (count < 1) throw UsageError("a redistribution of " + std::to_string(count) + " fields; it needs at least one");
-    first = fields_of(sources, count * blocks_moved(from.layout, from.rank), options.slots, "sources");
-    second = fields_of(targets, count * blocks_moved(to->layout, to->rank), options.slots, "targets");
+    first = fields_of_blocks(from, sources, count, options.slots, "sources");
+    second = fields_of_blocks(*to, targets, count, options.slots, "targets");
     if (options.strategy != nullptr) strategy = Strategy(options.strategy);
   });
   *redistribution = keep(new hs_redistribution{
