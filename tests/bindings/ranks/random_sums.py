@@ -86,7 +86,9 @@ def check_refusals() -> None:
     grid = haloscope.Grid(COMM, [COMM.size * 3, 5])
     right, wrong = grid.zeros(), grid.zeros(halo=2)
     mine = COMM.rank == COMM.size - 1
-    for bad, text in ((wrong, "shape"), (right.astype(int), "int64"), ("text", "u"), (right.astype(">f8"), ">f8")):
+    one_row = np.lib.stride_tricks.as_strided(right, strides=(0, right.strides[1]))
+    wrongs = ((wrong, "shape"), (right.astype(int), "int64"), ("text", "u"), (right.astype(">f8"), ">f8"))
+    for bad, text in (*wrongs, (one_row, "points share memory")):
         for work in (
             lambda one: haloscope.sum(grid, one),
             lambda one: haloscope.dot(grid, right, one),
