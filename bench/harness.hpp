@@ -125,6 +125,10 @@ inline Storage make_fields(int dims, const Index& cells, int halo, int element_b
   });
 }
 
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 /// One way to do a job, and its seconds in each round.
 struct Variant {
   std::string name;
@@ -150,7 +154,7 @@ inline void take_turns(std::vector<Variant>& variants, int rounds) {
       if (v.prepare) v.prepare();
       const auto start = std::chrono::steady_clock::now();
       v.run();
-      v.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      v.seconds.push_back(seconds_since(start));
     }
   }
 }

@@ -34,10 +34,6 @@ Centring centring_of(int field) {
   return field < 13 ? Centring::face_x : Centring::face_y;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 /// The fields of a rank, and the runs of them.
 class Code {
  public:

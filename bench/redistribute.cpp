@@ -24,7 +24,7 @@ double slowest_s(Work work) {
   MPI_Barrier(MPI_COMM_WORLD);
   const auto begin = std::chrono::steady_clock::now();
   work();
-  double worst = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  double worst = bench::seconds_since(begin);
   MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return worst;
 }

@@ -127,9 +127,6 @@ inline void take_swept_turns(std::vector<Contender>& contenders, int rounds, int
   std::vector<std::size_t> order(contenders.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::mt19937 random(1);
-  const auto seconds_since = [](auto start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
   std::vector<double> mine(2 * steps), slowest(2 * steps);  // of exchanges, then of whole steps
   for (int round = -1; round < rounds; ++round) {           // round -1 warms up
     std::shuffle(order.begin(), order.end(), random);
