@@ -19,6 +19,8 @@ RECIPES = ROOT / "packaging" / "containers"
 BASE = "debian:bookworm-slim"
 HEAT = "after 100 steps the hottest cell has 0.584141112193374"
 
+pytestmark = pytest.mark.timeout(3600)  # the first test in the image builds it
+
 
 def lines_of(recipe: str) -> list[str]:
     lines = map(str.strip, (RECIPES / recipe).read_text().splitlines())
@@ -77,7 +79,6 @@ def inside(tmp_path_factory):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
 def test_commands_of_an_image_run_on_the_mpi_of_its_distribution(inside):
     assert "MPICH 4.0.2" in inside("haloscope info")
     words = "laplace2d --cells 32x32 --ranks 2 --strategy ordered/p2p --launches 1 --output /tmp/r.jsonl"

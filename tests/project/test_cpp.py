@@ -37,11 +37,13 @@ MOST_RANKS = {
     "Strategies/Slots": 4,
     **dict.fromkeys(ALONE, 1),
 }  # Auto: hundreds of exchanges a test
-# Slow ones: 1 rank and 3 ranks show in every test run what 2 ranks show in `make check-long`.
-NOT_ON_TWO_RANKS = {"Devices", "DeviceHatch", "DeviceExchange", "Hydro", "OutOfStep", "Poisson"}
-# Eight ranks show in every test run what nine show in `make check-long`, or nine what eight show.
-NOT_ON_NINE_RANKS = {"Strategies", "UserExchange"}
-NOT_ON_EIGHT_RANKS = {"Transport", "UserExchange"}
+# By number of ranks, slow suites that run there in `make check-long` only. Every test run has them on 1 rank and 3
+# ranks, Transport on 9 and Strategies on 8 too.
+NOT_ON = {
+    2: {"Devices", "DeviceHatch", "DeviceExchange", "Hydro", "OutOfStep", "Poisson"},
+    8: {"Transport", "UserExchange"},
+    9: {"Strategies", "UserExchange"},
+}
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
 # More than 6 ranks are for these alone and, two in each dimension, for the next ones: with all suites they took half of
 # the time of test_cpp_ranks.py.
@@ -70,9 +72,7 @@ def cases(wanted=lambda ranks: ranks <= 1):
                 name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
                 usual = ranks <= MOST_RANKS.get(suite, FEW_RANKS)
                 rare = not usual and (ranks in RARE_RANKS or suite not in MANY_RANKED_SUITES)
-                rare = rare or (ranks == 2 and suite in NOT_ON_TWO_RANKS)
-                rare = rare or (ranks == 8 and suite in NOT_ON_EIGHT_RANKS)
-                rare = rare or (ranks == 9 and suite in NOT_ON_NINE_RANKS)
+                rare = rare or suite in NOT_ON.get(ranks, ())
                 yield pytest.param(program, suite, ranks, id=name, marks=[pytest.mark.long] if rare else [])
 
 
