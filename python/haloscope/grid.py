@@ -324,9 +324,9 @@ class Grid(Block, Unique):
         return "x".join(str(n) for n in self._by_axis(ranks)).encode()
 
     def _read(self) -> None:
-        ffi, _ = library()
+        ffi, lib = library()
         data, box = ffi.new("hs_grid_data*"), ffi.new("hs_box*")
-        data.struct_size = ffi.sizeof("hs_grid_data")
+        lib.hs_grid_data_init(data)
         call("hs_grid_get", self._handle, data)
         self.cells, self.ranks = self._by_axis(data.cells), self._by_axis(data.ranks)
         self.periodic = tuple(map(bool, self._by_axis(data.periodic)))
