@@ -74,10 +74,9 @@ HALOSCOPE_KERNEL void limit_cells(const KernelArgs& args) {
       found.take(work_of_pressure,
                  magnitude((load<N>(p + x) + artificial) * divergence / (density_here * load<N>(e + x))), larger);
     });
-    of_nodes(y, z);
-    if (y + 1 == b.hi[1]) of_nodes(y + 1, z);
-    if (z + 1 == b.hi[2]) of_nodes(y, z + 1);
-    if (y + 1 == b.hi[1] && z + 1 == b.hi[2]) of_nodes(y + 1, z + 1);
+    const std::int64_t y_end = y + 1 == b.hi[1] ? y + 2 : y + 1, z_end = z + 1 == b.hi[2] ? z + 2 : z + 1;
+    for (std::int64_t k = z; k < z_end; ++k)
+      for (std::int64_t j = y; j < y_end; ++j) of_nodes(j, k);
   });
   if (!args.reduced) return;
   double largest[largest_count] = {};
