@@ -136,7 +136,9 @@ def test_thread_sanitizer_is_silent_on_streams_and_kernels_and_can_speak(on_devi
     expect_race(program, "WordRace.*", **NO_HOOKS)  # a CPU that reads what no word has announced
 
 
-def recorded(lines: list[dict], ranks: int, program: list, folder: Path, imitation: str) -> list[dict]:
+def recorded(
+    lines: list[dict], ranks: int, program: list, folder: Path, imitation: str, **environment: str
+) -> list[dict]:
     """Records of requests that ThreadSanitizer has looked at, on devices with these delays. program: the build, and
     what to put before its program."""
     built, *before = program
@@ -147,6 +149,7 @@ def recorded(lines: list[dict], ranks: int, program: list, folder: Path, imitati
         [*start, *before, built / "tests" / "rank_with_faults", *words],
         HALOSCOPE_TEST_DEVICE=imitation,
         **NO_HOOKS,
+        **environment,
     )
     return [json.loads(line) for line in (folder / "r.jsonl").read_text().splitlines()]
 
