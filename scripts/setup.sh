@@ -54,6 +54,7 @@ if [[ ${1:-} == long ]]; then
   need hipcc command -v hipcc
   want buildah command -v buildah # images of containers
   want debootstrap command -v debootstrap
+  want libhdf5-dev test -e /usr/include/hdf5/serial/hdf5.h
 fi
 
 if [[ ${1:-} == site ]]; then

@@ -412,6 +412,13 @@ hs_status hs_grid_write(const hs_grid* grid, const hs_field* field, const char* 
 /* Reads a field. */
 hs_status hs_grid_read(const hs_grid* grid, const hs_field* field, const char* type, const char* order,
                        const char* path);
+/* The same points without a header, in a file of another format: an array in one piece, as a contiguous dataset of HDF5
+ * or an array of a file of the program. The file exists and has these bytes already, of which only they change.
+ * offset  byte of the first point in the file; of a dataset of HDF5 H5Dget_offset().
+ * Fail also where the file has not these bytes. A write that fails may leave some of them changed; the type of the
+ * numbers in the file is not checked. */
+hs_status hs_grid_write_at(const hs_grid* grid, const hs_field* field, const char* path, int64_t offset);
+hs_status hs_grid_read_at(const hs_grid* grid, const hs_field* field, const char* path, int64_t offset);
 /* For bindings: fail in place of one of these calls, which this rank cannot make, on all ranks. */
 hs_status hs_grid_refuse_write(const hs_grid* grid, hs_status status, const char* text);
 hs_status hs_grid_refuse_read(const hs_grid* grid, hs_status status, const char* text);

@@ -92,6 +92,23 @@ void read_field(MPI_Comm comm, const Layout& layout, const FieldRef& u, const st
 void read_field(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
                 int slot = 0);
 
+// The same points without a header, in a file of another format: an array in one piece, as a contiguous dataset of HDF5
+// (H5Dget_offset() returns its offset) or an array of a file of the program.
+
+/// Writes a field into a file that exists and has its bytes already, of which only these change. A failure may leave
+/// some of them changed.
+/// @param offset  byte of the first point in the file.
+/// @throws UsageError, also where the file has not these bytes.
+void write_field_at(MPI_Comm comm, const Layout& layout, const FieldRef& u, const std::string& path,
+                    std::int64_t offset, int slot = 0);
+void write_field_at(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
+                    std::int64_t offset, int slot = 0);
+/// Reads a field. The type of the numbers in the file is not checked.
+void read_field_at(MPI_Comm comm, const Layout& layout, const FieldRef& u, const std::string& path, std::int64_t offset,
+                   int slot = 0);
+void read_field_at(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
+                   std::int64_t offset, int slot = 0);
+
 /// Returns true if an address is in memory that the ranks of a node share through a FieldMemory of this process.
 bool in_shared_memory(const void* address);
 

@@ -347,6 +347,26 @@ template <int D>
 void read_field(const Grid<D>& grid, const std::vector<FieldRef>& u, const std::string& path, int slot = 0) {
   read_field(grid.comm(), grid.layout(), u, path, slot);
 }
+/// The same at an offset of a file of another format.
+template <int D>
+void write_field_at(const Grid<D>& grid, const FieldRef& u, const std::string& path, std::int64_t offset,
+                    int slot = 0) {
+  write_field_at(grid.comm(), grid.layout(), u, path, offset, slot);
+}
+template <int D>
+void write_field_at(const Grid<D>& grid, const std::vector<FieldRef>& u, const std::string& path, std::int64_t offset,
+                    int slot = 0) {
+  write_field_at(grid.comm(), grid.layout(), u, path, offset, slot);
+}
+template <int D>
+void read_field_at(const Grid<D>& grid, const FieldRef& u, const std::string& path, std::int64_t offset, int slot = 0) {
+  read_field_at(grid.comm(), grid.layout(), u, path, offset, slot);
+}
+template <int D>
+void read_field_at(const Grid<D>& grid, const std::vector<FieldRef>& u, const std::string& path, std::int64_t offset,
+                   int slot = 0) {
+  read_field_at(grid.comm(), grid.layout(), u, path, offset, slot);
+}
 
 /// Returns the owned cells at least `width` away from every exchanged halo. @param block  of this rank.
 template <int D>

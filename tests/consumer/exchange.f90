@@ -326,6 +326,15 @@ contains
     call tiles%read_field(halo, 1, path, stat=stat, errmsg=text)
     call expect(stat == 0 .and. abs(tiles%sum_field(halo, 1) - total) < 1d-9, 'read tiles: '//trim(text))
     call expect(nint(v(4, 1)) == 10*low(2, 2) + 4, 'the second tile')
+    v = 0
+    call tiles%read_field(halo, 1, path, offset=128, stat=stat, errmsg=text)
+    call expect(stat == 0 .and. nint(v(4, 1)) == 10*low(2, 2) + 4, 'points after a header: '//trim(text))
+    call tiles%write_field(halo, 1, path, offset=128_8, stat=stat, errmsg=text)
+    call expect(stat == 0, 'points written after a header: '//trim(text))
+    call tiles%read_field(halo, 1, path, offset=129, stat=stat, errmsg=text)
+    call expect_refusal('from byte 129 of file')
+    call tiles%write_field(halo, 1, path, offset='128', stat=stat, errmsg=text)
+    call expect_refusal("argument 'offset' is not of type integer")
     total = tiles%sum(u, stat=stat, errmsg=text)
     call expect_refusal('several blocks a rank')
     high(2, 1) = high(2, 1) - 1  ! other blocks of the same grid, where this is the first rank

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -110,6 +111,16 @@ def test_licences_of_what_is_compiled_in_are_installed(prefix):
         "OpenMP",
     }
     assert {f"{name.replace('_', '-')}.txt" for name in packages} <= found
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+def test_handles_pass_from_fortran_to_c_by_value(tmp_path):
+    """gfortran forgets VALUE in later calls of a procedure that is declared by an abstract interface."""
+    module = ROOT / "src" / "bindings" / "fortran" / "haloscope.f90"
+    run("gfortran", "-c", "-fdump-tree-original", module, f"-J{tmp_path}", "-o", tmp_path / "haloscope.o")
+    (tree,) = tmp_path.glob("*.original")
+    handles = re.findall(r"hs_\w+ \((&?)\w+->_data->handle", tree.read_text())
+    assert len(handles) > 20 and set(handles) == {""}
 
 
 @pytest.mark.parametrize("name", ["haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so"])

@@ -154,6 +154,37 @@ def test_pkg_config_is_enough_to_compile_a_program_in_fortran(prefix, tmp_path):
     check_program(tmp_path / "program", 2)
 
 
+HDF5 = ["-I/usr/include/hdf5/serial", "-L/usr/lib/x86_64-linux-gnu/hdf5/serial"]  # of Debian
+needs_hdf5 = pytest.mark.skipif(
+    not Path("/usr/include/hdf5/serial/hdf5.h").exists(), reason="no HDF5: run 'scripts/setup.sh long'"
+)
+
+
+@needs_hdf5
+@needs_pkg_config
+@pytest.mark.long
+def test_ranks_write_and_read_datasets_of_hdf5_by_their_offsets(prefix, tmp_path):
+    strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    words = [*strict, CONSUMER / "hdf5.c", *packaged(prefix, "haloscope-c"), *HDF5, "-lhdf5"]
+    run("mpicc", *words, "-o", tmp_path / "program")
+    for ranks in (1, 2, 3):
+        check_program(tmp_path / "program", ranks, tmp_path / f"of-c-{ranks}.h5")
+
+
+@needs_fortran
+@needs_hdf5
+@needs_pkg_config
+@pytest.mark.long
+def test_ranks_of_fortran_write_and_read_datasets_of_hdf5_by_their_offsets(prefix, tmp_path):
+    run("mpicc", "-c", CONSUMER / "mpi_for_fortran.c", "-o", tmp_path / "mpi.o")
+    mpi = [word for word in run("mpicc", "-show").split() if word.startswith(("-L", "-l", "-Wl"))]
+    sources = [*HDF5, f"-I{CONSUMER}", f"-J{tmp_path}", CONSUMER / "hdf5.f90", tmp_path / "mpi.o"]
+    libraries = [*packaged(prefix, "haloscope-fortran"), "-lhdf5_fortran", "-lhdf5", *mpi]
+    run("gfortran", *sources, *libraries, "-o", tmp_path / "program")
+    for ranks in (1, 2, 3):
+        check_program(tmp_path / "program", ranks, tmp_path / f"of-fortran-{ranks}.h5")
+
+
 def compile_cxx11(prefix: Path, program: Path, *flags: str) -> None:
     library = [f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lhaloscope_exchange"]
     strict = [flag for flag in STRICT if flag != "-fsyntax-only"]

@@ -25,7 +25,7 @@ PYTHON = (
     {"fit"},
     {"advice"},
     {"report"},
-    {"memory", "ranks", "lifetimes"},
+    {"hdf5", "memory", "ranks", "lifetimes"},
     {"grid", "fields", "array_grid", "parts"},
     {"exchange", "field_files", "redistribution", "sums"},
     {"jax", "numba", "veros", "__init__"},

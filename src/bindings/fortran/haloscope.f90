@@ -138,6 +138,14 @@ module haloscope
     type(c_ptr) :: alive(2) = c_null_ptr   ! its latest checked addresses
   end type
 
+  !> The place of a field in a file.
+  type :: field_file
+    character(kind=c_char) :: path(longest_text + 1) = c_null_char
+    character(kind=c_char) :: order(longest_text + 1) = c_null_char
+    logical :: has_offset = .false.  ! the file is of another format than .npy
+    integer(c_int64_t) :: offset = 0
+  end type
+
   !> An exchange of some arrays: add() them, open() it, then run() it, or start() and finish(), as often as needed.
   type :: halo_exchange
     private
@@ -234,6 +242,19 @@ module haloscope
       type(hs_field), intent(in) :: field(*)
       character(kind=c_char), intent(in) :: order(*), path(*)
     end function
+    integer(c_int32_t) function call_on_part_of_file(grid, field, path, offset) bind(c)
+      import :: c_int32_t, c_int64_t, c_ptr, c_char, hs_field
+      type(c_ptr), value :: grid
+      type(hs_field), intent(in) :: field(*)
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int64_t), value :: offset
+    end function
+    integer(c_int32_t) function call_that_refuses(grid, status, text) bind(c)
+      import :: c_int32_t, c_ptr, c_char
+      type(c_ptr), value :: grid
+      integer(c_int32_t), value :: status
+      character(kind=c_char), intent(in) :: text(*)
+    end function
     integer(c_int32_t) function call_on_addresses(exchange, slot, first) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
@@ -252,6 +273,8 @@ module haloscope
     end function
   end interface
 
+  ! gfortran passes arguments with VALUE by reference in the second call of such a procedure by its name, so these are
+  ! called by name once.
   procedure(call_on_handle), bind(c) :: hs_grid_free, hs_exchange_finish, hs_exchange_free, hs_redistribution_finish, &
     hs_redistribution_free
   procedure(call_for_text), bind(c) :: hs_exchange_report, hs_redistribution_report
@@ -261,6 +284,8 @@ module haloscope
   procedure(call_on_addresses), bind(c) :: hs_exchange_rebind, hs_exchange_run_at
   procedure(call_on_field), bind(c) :: hs_grid_sum, hs_grid_norm
   procedure(call_on_file), bind(c) :: hs_grid_write, hs_grid_read
+  procedure(call_on_part_of_file), bind(c) :: hs_grid_write_at, hs_grid_read_at
+  procedure(call_that_refuses), bind(c) :: hs_grid_refuse_write, hs_grid_refuse_read
   procedure(call_on_part), bind(c) :: hs_exchange_start_part, hs_exchange_run_part, &
     hs_exchange_start_accumulate_part, hs_exchange_accumulate_part, hs_exchange_start_share, hs_exchange_share
   procedure(call_on_part_and_stream), bind(c) :: hs_exchange_start_part_on, hs_exchange_run_part_on, &
@@ -295,18 +320,6 @@ module haloscope
       real(c_double), intent(out) :: total
     end function
     integer(c_int32_t) function hs_grid_refuse_sum(grid, status, text) bind(c)
-      import :: c_int32_t, c_ptr, c_char
-      type(c_ptr), value :: grid
-      integer(c_int32_t), value :: status
-      character(kind=c_char), intent(in) :: text(*)
-    end function
-    integer(c_int32_t) function hs_grid_refuse_write(grid, status, text) bind(c)
-      import :: c_int32_t, c_ptr, c_char
-      type(c_ptr), value :: grid
-      integer(c_int32_t), value :: status
-      character(kind=c_char), intent(in) :: text(*)
-    end function
-    integer(c_int32_t) function hs_grid_refuse_read(grid, status, text) bind(c)
       import :: c_int32_t, c_ptr, c_char
       type(c_ptr), value :: grid
       integer(c_int32_t), value :: status
@@ -952,118 +965,136 @@ contains
   !! Collective. Ghost layers are not written; a point that several ranks hold is written by its owner.
   !! @param path  of the file; until it is complete, it is PATH.part. numpy.load() returns an array of the same axes.
   !! @param order  'F' (default), or 'C': the file lists its axes from the last on, as files of C and Python do.
+  !! @param offset  of the first point, in bytes, in a file of another format that exists and has these bytes, such as a
+  !!                contiguous dataset of HDF5 (h5dget_offset_f); only the points are written then, see docs/use.
   !! @param halo, low, high, centring, dims  see sum(); the array may have any type and axes before the grid's.
   !! Fails, on all ranks, for an array that does not fit the grid, and where the file system fails.
-  subroutine grid_write(this, array, path, halo, low, high, centring, dims, stat, errmsg, order)
+  subroutine grid_write(this, array, path, halo, low, high, centring, dims, stat, errmsg, order, offset)
     class(halo_grid), intent(in) :: this
     type(*), dimension(..), intent(in), target :: array
     class(*), intent(in) :: path
-    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order, offset
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
-    call move_file(this, hs_grid_write, hs_grid_refuse_write, array, path, halo, low, high, centring, dims, stat, &
-      & errmsg, order)
+    call move_file(this, .true., array, path, halo, low, high, centring, dims, stat, errmsg, order, offset)
   end subroutine
 
   !> Reads the points of an array that this rank holds from such a file, written on any number of ranks. Collective.
-  !! @param path, halo, low, high, centring, dims  see write().
+  !! @param path, halo, low, high, centring, dims, order, offset  see write().
   !! Fails, on all ranks, also for a file of another format, type or shape.
-  subroutine grid_read(this, array, path, halo, low, high, centring, dims, stat, errmsg, order)
+  subroutine grid_read(this, array, path, halo, low, high, centring, dims, stat, errmsg, order, offset)
     class(halo_grid), intent(in) :: this
     type(*), dimension(..), intent(inout), target :: array
     class(*), intent(in) :: path
-    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order, offset
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
-    call move_file(this, hs_grid_read, hs_grid_refuse_read, array, path, halo, low, high, centring, dims, stat, &
-      & errmsg, order)
+    call move_file(this, .false., array, path, halo, low, high, centring, dims, stat, errmsg, order, offset)
   end subroutine
 
-  !> Moves an array to or from a file.
-  subroutine move_file(grid, call_on, refuse_on, array, path, halo, low, high, centring, dims, stat, errmsg, order)
+  !> Moves an array to a file, if `writes`, or from it.
+  subroutine move_file(grid, writes, array, path, halo, low, high, centring, dims, stat, errmsg, order, offset)
     class(halo_grid), intent(in) :: grid
-    procedure(call_on_file) :: call_on
-    procedure(hs_grid_refuse_read) :: refuse_on
+    logical, intent(in) :: writes
     type(*), dimension(..), intent(in), target :: array
     class(*), intent(in) :: path
-    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order, offset
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
     type(added) :: one
     type(c_ptr), target :: first
+    type(field_file) :: file
     character(longest_text) :: problem
-    character(kind=c_char) :: name(longest_text + 1), axes(longest_text + 1)
-    integer(c_int32_t) :: status
     problem = ''
     call describe_points(grid, array, one, first, problem, halo, low, high, centring, dims)
-    call take_path(path, order, name, axes, problem)
-    if (problem == '') then
-      status = call_on(grid%handle, [one%field], c_null_ptr, axes, name)
-    else
-      status = refuse_on(grid%handle, usage, c_text(problem))
-    end if
-    call conclude(status, stat, errmsg)
+    call take_file(path, order, offset, file, problem)
+    call transfer_fields(grid, writes, [one%field], file, problem, usage, stat, errmsg)
   end subroutine
 
   !> Writes a field of an open exchange, in all blocks, to a file, as write(): for grids of several blocks a rank.
-  !! @param exchange, field, slot  see sum_field(). @param path, order  see write().
-  subroutine grid_write_field(this, exchange, field, path, slot, stat, errmsg, order)
+  !! @param exchange, field, slot  see sum_field(). @param path, order, offset  see write().
+  subroutine grid_write_field(this, exchange, field, path, slot, stat, errmsg, order, offset)
     class(halo_grid), intent(in) :: this
     class(halo_exchange), intent(in) :: exchange
     class(*), intent(in) :: field, path
-    class(*), intent(in), optional :: slot, order
+    class(*), intent(in), optional :: slot, order, offset
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
-    call move_field_file(this, hs_grid_write, hs_grid_refuse_write, exchange, field, path, slot, stat, errmsg, order)
+    call move_field_file(this, .true., exchange, field, path, slot, stat, errmsg, order, offset)
   end subroutine
 
   !> Reads a field of an open exchange, in all blocks, from a file, as read(). Others: see write_field().
-  subroutine grid_read_field(this, exchange, field, path, slot, stat, errmsg, order)
+  subroutine grid_read_field(this, exchange, field, path, slot, stat, errmsg, order, offset)
     class(halo_grid), intent(in) :: this
     class(halo_exchange), intent(in) :: exchange
     class(*), intent(in) :: field, path
-    class(*), intent(in), optional :: slot, order
+    class(*), intent(in), optional :: slot, order, offset
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
-    call move_field_file(this, hs_grid_read, hs_grid_refuse_read, exchange, field, path, slot, stat, errmsg, order)
+    call move_field_file(this, .false., exchange, field, path, slot, stat, errmsg, order, offset)
   end subroutine
 
-  !> Moves a field of an exchange to or from a file.
-  subroutine move_field_file(grid, call_on, refuse_on, exchange, field, path, slot, stat, errmsg, order)
+  !> Moves a field of an exchange to a file, if `writes`, or from it.
+  subroutine move_field_file(grid, writes, exchange, field, path, slot, stat, errmsg, order, offset)
     class(halo_grid), intent(in) :: grid
-    procedure(call_on_file) :: call_on
-    procedure(hs_grid_refuse_read) :: refuse_on
+    logical, intent(in) :: writes
     class(halo_exchange), intent(in) :: exchange
     class(*), intent(in) :: field, path
-    class(*), intent(in), optional :: slot, order
+    class(*), intent(in), optional :: slot, order, offset
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
     type(hs_field), allocatable :: fields(:)
     type(c_ptr), allocatable, target :: first(:)
+    type(field_file) :: file
     character(longest_text) :: problem
-    character(kind=c_char) :: name(longest_text + 1), axes(longest_text + 1)
     integer(c_int32_t) :: status
     problem = ''
-    call take_path(path, order, name, axes, problem)
+    call take_file(path, order, offset, file, problem)
     call list_blocks(grid, exchange, field, slot, fields, first, problem, status)
-    if (problem == '') then
-      status = call_on(grid%handle, fields, c_null_ptr, axes, name)
+    call transfer_fields(grid, writes, fields, file, problem, status, stat, errmsg)
+  end subroutine
+
+  !> Moves fields to a file or from it, or fails on all ranks with `failure` where this one has a problem.
+  !! @param fields  absent where there is a problem.
+  subroutine transfer_fields(grid, writes, fields, file, problem, failure, stat, errmsg)
+    class(halo_grid), intent(in) :: grid
+    logical, intent(in) :: writes
+    type(hs_field), intent(in), optional :: fields(:)
+    type(field_file), intent(in) :: file
+    character(*), intent(in) :: problem
+    integer(c_int32_t), intent(in) :: failure
+    class(*), intent(out), optional :: stat
+    class(*), intent(inout), optional :: errmsg
+    integer(c_int32_t) :: status
+    if (problem /= '' .and. writes) then
+      status = hs_grid_refuse_write(grid%handle, failure, c_text(problem))
+    else if (problem /= '') then
+      status = hs_grid_refuse_read(grid%handle, failure, c_text(problem))
+    else if (file%has_offset .and. writes) then
+      status = hs_grid_write_at(grid%handle, fields, file%path, file%offset)
+    else if (file%has_offset) then
+      status = hs_grid_read_at(grid%handle, fields, file%path, file%offset)
+    else if (writes) then
+      status = hs_grid_write(grid%handle, fields, c_null_ptr, file%order, file%path)
     else
-      status = refuse_on(grid%handle, status, c_text(problem))
+      status = hs_grid_read(grid%handle, fields, c_null_ptr, file%order, file%path)
     end if
     call conclude(status, stat, errmsg)
   end subroutine
 
-  !> Takes the path of a file and the order of its axes.
-  subroutine take_path(path, order, name, axes, problem)
+  !> Takes the path of a file, the order of its axes, and the offset of the points.
+  subroutine take_file(path, order, offset, file, problem)
     class(*), intent(in) :: path
-    class(*), intent(in), optional :: order
-    character(kind=c_char), intent(out) :: name(:), axes(:)
+    class(*), intent(in), optional :: order, offset
+    type(field_file), intent(out) :: file
     character(*), intent(inout) :: problem
-    call take_any_text(path, 'path', name, problem)
-    axes = c_null_char
-    axes(1) = 'F'
-    if (present(order)) call take_any_text(order, 'order', axes, problem)
+    call take_any_text(path, 'path', file%path, problem)
+    file%order(1) = 'F'
+    if (present(order)) call take_any_text(order, 'order', file%order, problem)
+    file%has_offset = present(offset)
+    if (.not. present(offset)) return
+    file%offset = integer_of(offset)
+    call check_number(file%offset, 'offset', huge(file%offset), problem)
   end subroutine
 
   subroutine take_any_text(given, name, letters, problem)

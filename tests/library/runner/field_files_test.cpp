@@ -115,5 +115,27 @@ TEST(FieldFiles, ThatCannotBeAreRefusedOnAllRanksAndLeaveEarlierOnes) {
   remove_file(path);
 }
 
+TEST(FieldFiles, HoldPointsAtAnOffsetOfAFileOfAnotherFormat) {
+  const std::string path = path_of("with-header");
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {5, 2 * world_size()}, .active_ranks = 1}};
+  const Grid<2> all{MPI_COMM_WORLD, {.cells = {5, 2 * world_size()}}};
+  Field<double, 2> u{grid, {.centring = Centring::node}}, v{all, {.slots = 2, .centring = Centring::node}};
+  const std::int64_t bytes = std::int64_t{8} * 6 * (2 * world_size() + 1);
+  if (world_rank() == 0) std::ofstream(path) << std::string(static_cast<std::size_t>(16 + bytes + 3), 'h');
+  MPI_Barrier(MPI_COMM_WORLD);
+  each_node(grid, [&](auto i, auto j, double number) { u[0](i, j) = number; });
+  write_field_at(grid, u, path, 16);
+  read_field_at(all, {v}, path, 16, 1);
+  each_node(all, [&](auto i, auto j, double number) { EXPECT_EQ(v[1](i, j), number); });
+  std::ifstream file(path);
+  std::string first(16, ' '), last(3, ' ');
+  file.read(first.data(), 16).seekg(16 + bytes).read(last.data(), 3);
+  EXPECT_EQ(first + last, std::string(19, 'h'));
+  EXPECT_PART(error_of([&] { write_field_at(grid, u, path, 20); }), "bytes from byte 20 of file");
+  EXPECT_PART(error_of([&] { read_field_at(all, v, path, -1); }), "bytes from byte -1 of file");
+  EXPECT_NE(error_of<Error>([&] { write_field_at(grid, u, path + ".none", 0); }), "no error");
+  remove_file(path);
+}
+
 }  // namespace
 }  // namespace haloscope

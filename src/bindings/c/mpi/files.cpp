@@ -16,6 +16,14 @@ void move_field(Transfer transfer, const hs_grid* grid, const hs_field* field, c
   });
 }
 
+void move_field_at(Transfer transfer, const hs_grid* grid, const hs_field* field, const char* path,
+                   std::int64_t offset) {
+  const hs_grid& on = needed(grid, "grid");
+  transfer_field(on.comm, on.layout, transfer, [&] {
+    return FieldFile{field_of_blocks(on, field, 0, "field"), &needed(path, "path"), {}, false, offset};
+  });
+}
+
 void refuse_field(Transfer transfer, const hs_grid* grid, hs_status status, const char* reason) {
   const hs_grid& on = needed(grid, "grid");
   transfer_field(on.comm, on.layout, transfer,
@@ -36,6 +44,14 @@ hs_status hs_grid_write(const hs_grid* grid, const hs_field* field, const char* 
 hs_status hs_grid_read(const hs_grid* grid, const hs_field* field, const char* type, const char* order,
                        const char* path) {
   return guarded([&] { move_field(Transfer::read, grid, field, type, order, path); });
+}
+
+hs_status hs_grid_write_at(const hs_grid* grid, const hs_field* field, const char* path, int64_t offset) {
+  return guarded([&] { move_field_at(Transfer::write, grid, field, path, offset); });
+}
+
+hs_status hs_grid_read_at(const hs_grid* grid, const hs_field* field, const char* path, int64_t offset) {
+  return guarded([&] { move_field_at(Transfer::read, grid, field, path, offset); });
 }
 
 hs_status hs_grid_refuse_write(const hs_grid* grid, hs_status status, const char* reason) {

@@ -200,6 +200,7 @@ std::string regular_file(const std::string& path) {
 void require_same(MPI_Comm comm, const Layout& layout, const FieldFile& file, const NpyHeader& header) {
   std::vector<Aspect> aspects = aspects_of(layout, {});
   aspects.insert(aspects.end(), {{"path", file.path},
+                                 {"offset", file.offset ? std::to_string(*file.offset) : "none"},
                                  {"type", header.type},
                                  {"order", file.first_axis_fastest ? "F" : "C"},
                                  fields_of({file.quantity()})});
@@ -217,11 +218,23 @@ void put_into_place(const std::string& draft, const std::string& path) {
                                   "; write to another folder");
 }
 
+/// Checks that a file of another format has the bytes of a field. @throws Error where it has not.
+void require_bytes(const FieldFile& file, std::int64_t bytes) {
+  std::error_code failed;
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(regular_file(file.path), failed));
+  if (failed)
+    throw Error(Exit::failed, "file '" + file.path + "' cannot be used: " + failed.message() +
+                                  "; make it with its full size first, or leave the offset out");
+  if (*file.offset < 0 || bytes > size || *file.offset > size - bytes)
+    throw UsageError("the field has " + std::to_string(bytes) + " bytes from byte " + std::to_string(*file.offset) +
+                     " of file '" + file.path + "', which has " + std::to_string(size) +
+                     "; pass the offset of an array of this size");
+}
+
 /// Writes the file under another name first, so that a failure leaves an earlier one as it is.
-void write(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab& slab) {
+void write_whole(MPI_Comm comm, const FieldFile& file, const Slab& slab) {
   std::string path;
   agree(comm, [&] { path = regular_file(file.path); });
-  Redistribution(comm, layout, slab.split, file.field, {slab.field()}, "direct/p2p").run();
   const std::string draft = path + ".part", header = npy_bytes(listed(slab.header, file.first_axis_fastest));
   const auto header_bytes = static_cast<std::int64_t>(header.size());
   const bool first = rank_in(comm) == 0;
@@ -246,14 +259,19 @@ void write(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Sla
   }
 }
 
-void read(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab& slab) {
+void write(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab& slab) {
+  if (file.offset) agree(comm, [&] { require_bytes(file, slab.all_bytes); });
+  Redistribution(comm, layout, slab.split, file.field, {slab.field()}, "direct/p2p").run();
+  if (!file.offset) return write_whole(comm, file, slab);
+  agree(comm, [&] { slab.write(file.path, *file.offset); });
+}
+
+/// Checks the header of a file, which rank 0 reads. Returns its bytes.
+std::int64_t check_header(MPI_Comm comm, const FieldFile& file, const Slab& slab) {
   std::int64_t header_bytes = 0;
   std::array<char, longest_npy_header> beginning{};
   std::array<std::int64_t, 2> sizes{};  // of the file, and of its beginning that was read
-  std::uint64_t version = 0;
   agree(comm, [&] {
-    static_cast<void>(regular_file(file.path));
-    version = version_of(file.path);
     if (rank_in(comm) != 0) return;
     File opened(file.path, MPI_MODE_RDONLY);
     sizes = {opened.size(), std::min<std::int64_t>(opened.size(), beginning.size())};
@@ -271,8 +289,19 @@ void read(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab
       throw UsageError("file '" + file.path + "' ends after " + std::to_string(sizes[0]) + " bytes of " +
                        std::to_string(header_bytes + slab.all_bytes) + "; it was cut off: write it again");
   });
+  return header_bytes;
+}
+
+void read(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab& slab) {
+  std::uint64_t version = 0;
   agree(comm, [&] {
-    slab.read(file.path, header_bytes);
+    static_cast<void>(regular_file(file.path));
+    version = version_of(file.path);
+    if (file.offset) require_bytes(file, slab.all_bytes);
+  });
+  const std::int64_t begin = file.offset ? *file.offset : check_header(comm, file, slab);
+  agree(comm, [&] {
+    slab.read(file.path, begin);
     if (version_of(file.path) != version)
       throw Error(Exit::failed, "file '" + file.path + "' has changed while it was read; read it again");
   });
@@ -335,6 +364,23 @@ void read_field(MPI_Comm comm, const Layout& layout, const FieldRef& u, const st
 void read_field(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
                 int slot) {
   transfer_field(comm, layout, Transfer::read, [&] { return FieldFile{slot_of(u, slot), path}; });
+}
+
+void write_field_at(MPI_Comm comm, const Layout& layout, const FieldRef& u, const std::string& path,
+                    std::int64_t offset, int slot) {
+  write_field_at(comm, layout, std::vector{u}, path, offset, slot);
+}
+void write_field_at(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
+                    std::int64_t offset, int slot) {
+  transfer_field(comm, layout, Transfer::write, [&] { return FieldFile{slot_of(u, slot), path, {}, false, offset}; });
+}
+void read_field_at(MPI_Comm comm, const Layout& layout, const FieldRef& u, const std::string& path, std::int64_t offset,
+                   int slot) {
+  read_field_at(comm, layout, std::vector{u}, path, offset, slot);
+}
+void read_field_at(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& u, const std::string& path,
+                   std::int64_t offset, int slot) {
+  transfer_field(comm, layout, Transfer::read, [&] { return FieldFile{slot_of(u, slot), path, {}, false, offset}; });
 }
 
 }  // namespace haloscope

@@ -1,7 +1,9 @@
 // Files of fields for bindings, which find some errors in arguments themselves.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +15,9 @@ namespace haloscope {
 struct FieldFile {
   std::vector<FieldRef> field;
   std::string path;
-  std::string type{};               ///< of its numbers there; "": by the field's quantity
-  bool first_axis_fastest = false;  ///< the file lists its axes, equal in bytes, from x on
+  std::string type{};                    ///< of its numbers there; "": by the field's quantity
+  bool first_axis_fastest = false;       ///< the file lists its axes, equal in bytes, from x on
+  std::optional<std::int64_t> offset{};  ///< of its points in a file of another format than .npy
   const Quantity& quantity() const { return field.front().quantity; }
 };
 
