@@ -161,8 +161,8 @@ class Grid(Block, Unique):
         owned: this rank's cells, a slice of global indices per axis, counted from 0, not from the end. Blocks may be
             uneven but must line up; an empty slice: no cells. Topologies are ignored. For several blocks a rank (tiles,
             blocks that a balancer has dealt out) a list of such blocks, also on ranks with one or none. An exchange
-            then takes the arrays of a rank's first block, then the same ones of the next; sums, files, redistributions
-            and arrays of devices need one block a rank.
+            then takes the arrays of a rank's first block, then the same ones of the next. Arrays of devices need one
+            block a rank.
         holes: whether cells may belong to no rank; with `owned`.
         order: the contiguous axis of arrays in memory, the last ("C") or the first ("F"), equal on all ranks. Arrays in
             another order work too, but slower.

@@ -75,6 +75,7 @@ QUOTED = {  # pages whose code is a part of a source, and the number of such par
     "extend/schedule.md": 1,
     "extend/transport.md": 5,
     "use/library.md": 2,
+    "use/porting.md": 1,
 }
 
 

@@ -369,6 +369,53 @@ TEST(Redistribution, OfFieldsOnADeviceNeedsNoStrategyAndTheEnvironmentChoosesNon
   imitated::release(v);
 }
 
+/// Returns the cells next to this rank's block in dimension d, which its neighbours own: of the low side, then the high.
+std::vector<Box> adjacent_boxes(const Grid<2>& grid, int d, std::int64_t width, std::int64_t cells) {
+  std::vector<Box> adjacent;
+  for (const int side : {0, 1}) {
+    if (!grid.has_neighbour(d, side)) continue;
+    Box box = grid.owned();
+    const std::int64_t first = side == 0 ? box.lo[d] - width : box.hi[d];
+    box.lo[d] = (first + cells) % cells;
+    box.hi[d] = box.lo[d] + width;
+    adjacent.push_back(box);
+  }
+  return adjacent;
+}
+
+TEST(Redistribution, FillsGhostPointsInArraysOfTheirOwn) {
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  const std::array<std::int64_t, 2> cells{4 * world_size() + 1, 4 * world_size()};
+  const std::array<bool, 2> periodic{world_size() == 1, true};
+  const std::int64_t width = 2;
+  const Grid<2> grid{comm, {.cells = cells, .periodic = periodic}};
+  const auto number = [&](std::int64_t x, std::int64_t y) { return static_cast<double>(y * cells[0] + x); };
+  std::vector<double> mine;
+  const Box own = grid.owned();
+  for (std::int64_t y = own.lo[1]; y < own.hi[1]; ++y)
+    for (std::int64_t x = own.lo[0]; x < own.hi[0]; ++x) mine.push_back(number(x, y));
+  const FieldRef u = view<double, 2>(grid, {mine.data()}, own.extent(0), 0, 0);
+  for (const char* strategy : {"direct/p2p", "direct/persistent", "direct/shared:packed"})
+    for (const int d : {0, 1}) {
+      if (!periodic[d] && grid.layout().ranks()[d] == 1) continue;
+      const auto boxes = adjacent_boxes(grid, d, width, cells[d]);
+      const auto adjacent = Grid<2>::of_blocks(comm, cells, periodic, boxes, true);
+      std::vector<std::vector<double>> arrays;
+      std::vector<FieldRef> ghosts;
+      for (const Box& box : boxes) arrays.emplace_back(static_cast<std::size_t>(box.extent(0) * box.extent(1)), -1.0);
+      for (std::size_t n = 0; n < boxes.size(); ++n) {
+        ViewOptions<2> options{.stride = {8, 8 * boxes[n].extent(0)}, .block = static_cast<int>(n)};
+        ghosts.push_back(view<double, 2>(adjacent, {arrays[n].data()}, options));
+      }
+      make_redistribution(grid, adjacent, {u}, ghosts, strategy).run();
+      for (std::size_t n = 0; n < boxes.size(); ++n)
+        for (std::size_t i = 0; i < arrays[n].size(); ++i) {
+          const auto at = static_cast<std::int64_t>(i), row = boxes[n].extent(0);
+          EXPECT_EQ(arrays[n][i], number(boxes[n].lo[0] + at % row, boxes[n].lo[1] + at / row));
+        }
+    }
+}
+
 TEST(Redistribution, InFlightIsNotStartedAgain) {
   const auto grid = torus();
   Field<double, 2> u{grid, {.name = "u"}}, v{grid, {.name = "v"}};
