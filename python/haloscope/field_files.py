@@ -13,11 +13,11 @@ import os
 from collections.abc import Callable
 
 from haloscope import hdf5
-from haloscope.arguments import count, named, text
+from haloscope.arguments import count, named, shown, text
 from haloscope.errors import UsageError
 from haloscope.fields import Arrays, Described, Field, by_block, refuse_other_types, structs_of
 from haloscope.grid import Centring, Grid, Halo, points_between, require_grid
-from haloscope.ranks import agree, call, gather, library, refuse
+from haloscope.ranks import agree, call, gather, library, mark, refuse, refuse_unlike_types
 
 Path = str | os.PathLike[str]
 
@@ -40,7 +40,8 @@ def write(
     dataset: its path in a file of HDF5, in place of a file of NumPy's format. Rank 0 creates both where they
         are missing, with h5py; a dataset that exists is overwritten. Its shape is the grid's, slowest axis first.
     offset: of the first point, in bytes, in a file of another format that exists and has these bytes.
-    With dataset or offset, a write that fails may leave some points changed.
+    With dataset or offset, the file must not be open by h5py in this program, and a write that fails may leave some
+    points changed.
     Points in holes of the grid are 0. Raises UsageError, on all ranks, for arrays that do not fit the grid or the
     dataset and for different paths; UnavailableError for a dataset without h5py; HaloscopeError where the file system
     fails. Collective; cost: a redistribution to whole planes, and the file's bytes divided by the ranks.
@@ -83,6 +84,8 @@ class _Request:
     def shape(self, grid: Grid) -> list[int]:
         """Return the shape of the points of the whole grid, slowest axis first."""
         one = self.fields[0]
+        if one.element_bytes < 1:
+            raise UsageError(f"{one.name} has points of {one.element_bytes} bytes; a point has at least 1")
         points = [n + more for n, more in zip(grid.cells, points_between(one.centring, grid._dims), strict=True)]
         components = math.prod(one.arrays[0].shape[grid._dims :])
         return (points if grid.order == "C" else points[::-1]) + ([components] if components != 1 else [])
@@ -99,36 +102,50 @@ def _move(
     offset: int | None,
 ) -> None:
     require_grid(grid, "a file of a field")
-    if dataset is not None:
-        request, offset = _placed(verb, grid, lambda: _Request(grid, u, path, halo, centring), dataset, offset)
-    else:
+    if dataset is None and offset is None:
         try:
             request = _Request(grid, u, path, halo, centring)
-            if offset is not None:
-                offset = count("offset", offset)
         except Exception as error:
             refuse(f"hs_grid_refuse_{verb}", grid._handle, error)
-    if offset is not None:
-        call(f"hs_grid_{verb}_at", grid._handle, request.structs, request.name, offset)
-    else:
         call(f"hs_grid_{verb}", grid._handle, request.structs, request.type, grid.order.encode(), request.name)
+    else:
+        request, at = _placed(verb, grid, lambda: _Request(grid, u, path, halo, centring), dataset, offset)
+        call(f"hs_grid_{verb}_at", grid._handle, request.structs, request.name, at)
 
 
 def _placed(
-    verb: str, grid: Grid, make: Callable[[], _Request], dataset: str, offset: int | None
+    verb: str, grid: Grid, make: Callable[[], _Request], dataset: str | None, offset: int | None
 ) -> tuple[_Request, int]:
-    """Return the arguments of a call, and the offset of a dataset, which rank 0 finds. Collective."""
-    name = f"a dataset that is {'written' if verb == 'write' else 'read'}"
+    """Return the arguments of a call, and an offset: of a dataset, which rank 0 finds or creates once all ranks have
+    passed arguments that fit. Collective.
+    """
+    name = f"a part of a file that is {'written' if verb == 'write' else 'read'}"
 
-    def found() -> tuple[_Request, int]:
-        request = make()
-        where = text("dataset", dataset).decode()
-        if offset is not None:
+    def checked() -> tuple[_Request, str, list[int], int]:
+        if dataset is not None and offset is not None:
             raise UsageError("dataset and offset are two places in a file; pass one of them")
-        if grid._rank != 0:
-            return request, 0
-        path = request.path.decode("utf-8", "surrogateescape")
-        return request, hdf5.offset_of(path, where, request.shape(grid), request.dtype, verb == "write")
+        request = make()
+        path = request.path.decode()
+        hdf5.refuse_open_file(path, verb == "write")
+        at = -1 if offset is None else count("offset", offset)
+        where = "" if dataset is None else text("dataset", dataset).decode()
+        return request, where, request.shape(grid), at
 
-    request, own = agree(grid.comm, name, found)
+    request, where, shape, at = agree(grid.comm, name, checked)
+    types = [request.dtype.str if request.dtype.names is None else str(request.dtype)]
+    marks = gather(grid.comm, name, [mark(types), mark([request.path.decode(), str(dataset), str(at)])])
+    refuse_unlike_types(grid.comm, types, marks[:, 0], "files")
+    if (marks[:, 1] != marks[0, 1]).any():
+        raise UsageError(
+            f"the ranks pass different files, datasets or offsets; this one '{request.path.decode()}', {shown(dataset)}"
+            f" and {shown(offset)}: pass the same on all of them"
+        )
+    if dataset is None:
+        return request, at
+
+    def found() -> int:
+        path = request.path.decode()
+        return hdf5.offset_of(path, where, shape, request.dtype, verb == "write") if grid._rank == 0 else 0
+
+    own = agree(grid.comm, name, found)
     return request, int(gather(grid.comm, name, [own])[0, 0])

@@ -5,6 +5,7 @@ Run by ranks: `mpiexec -n N python random_files.py SEED ROUNDS FOLDER`. All rank
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections.abc import Callable
@@ -98,6 +99,13 @@ def check_refused_places(refused: Callable) -> None:
             made.create_dataset("other", (4 * COMM.size, 4), "f8")
             made.create_dataset("turned", (4 * COMM.size, 3), ">f8")
             made.create_group("group")
+            made["elsewhere"] = h5py.ExternalLink("w.h5", "/whole")
+            made["others"] = h5py.ExternalLink("w.h5", "/")
+            padded = np.dtype({"names": ["r", "i"], "formats": ["f8", "f8"], "offsets": [0, 8], "itemsize": 24})
+            made.create_dataset("wide", (4 * COMM.size, 3), padded, np.zeros((4 * COMM.size, 3), padded))
+        with h5py.File(FOLDER / "w.h5", "w") as made:
+            made.create_dataset("whole", (4 * COMM.size, 3), "f8", np.zeros((4 * COMM.size, 3)))
+        os.mkfifo(FOLDER / "pipe")
     COMM.barrier()
     before = path.read_bytes()
     for call in (haloscope.write, haloscope.read):
@@ -108,22 +116,42 @@ def check_refused_places(refused: Callable) -> None:
             "turned": "and type >f8",
             "group": "is a group",
             3: "dataset is 3",
+            "": "dataset is ''",
+            "group/": "dataset is 'group/'",
+            "elsewhere": "is in another file",
+            "others/whole": "is in another file",
+            "others/new": "is in another file",
         }.items():
             refused(part, call, u, path, 1, "cell", dataset)
+        refused("are other bytes in the file", call, grid.zeros(dtype="c16"), path, 1, "cell", "wide")
+        refused("the type", call, grid.zeros(dtype="U3"), FOLDER / "new.h5", 1, "cell", "u")
+        refused("not a regular file", call, u, FOLDER / "pipe", 1, "cell", "u")
+        if FIRST:
+            held = h5py.File(FOLDER / "w.h5", "r+")
+        refused("is open in this program", call, u, FOLDER / "w.h5", 1, "cell", "whole")
+        if FIRST:
+            held.close()
+        COMM.barrier()
         refused("pass one of them", call, u, path, 1, "cell", "whole", 0)
-        refused("cannot be opened as HDF5", call, u, short, 1, "cell", "whole")
+        refused("is it a file of HDF5", call, u, short, 1, "cell", "whole")
         refused("which has", call, u, short, 1, "cell", None, 0)
         refused("from byte -8 of file", call, u, path, 1, "cell", None, -8)
         refused("offset is 0.5", call, u, path, 1, "cell", None, 0.5)
         refused("make it with its full size", call, u, FOLDER / "no such file", 1, "cell", None, 0)
         if COMM.size > 1:
             refused("different files", call, u, path, 1, "cell", None, 8 * FIRST)
+            refused("different files", call, u, FOLDER / "new.h5", 1, "cell", f"u{FIRST}")
+            refused("files: types", call, u if FIRST else grid.zeros(dtype="i8"), FOLDER / "new.h5", 1, "cell", "u")
             refused("do not make the same thing", call, u, path, 1, "cell", "whole" if FIRST else None)
+            refused("has shape", call, u if FIRST else u[1:], FOLDER / "new.h5", 1, "cell", "u")
     refused("does not exist", haloscope.read, u, path, 1, "cell", "none")
     COMM.barrier()
     assert path.read_bytes() == before
+    assert not (FOLDER / "new.h5").exists()
     haloscope.read(grid, u, path, dataset="whole")
     assert (u[grid.inner()] == 1).all()
+    haloscope.read(grid, u, FOLDER / "w.h5", dataset="whole")
+    assert (u[grid.inner()] == 0).all()
 
 
 def check_refusals() -> None:

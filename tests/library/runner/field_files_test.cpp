@@ -115,6 +115,19 @@ TEST(FieldFiles, ThatCannotBeAreRefusedOnAllRanksAndLeaveEarlierOnes) {
   remove_file(path);
 }
 
+TEST(FieldFiles, HaveNamesThatMpiMightTakeForFileSystems) {
+  const Grid<1> grid{MPI_COMM_WORLD, {.cells = {2 * world_size()}}};
+  Field<double, 1> u{grid, {}};
+  const auto home = std::filesystem::current_path();
+  std::filesystem::current_path(std::filesystem::temp_directory_path());
+  const std::string name = path_of("u.npy"), path = "ufs:" + name.substr(name.rfind('/') + 1);
+  write_field(grid, u, path);
+  read_field(grid, u, path);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  remove_file(path);
+  std::filesystem::current_path(home);
+}
+
 TEST(FieldFiles, HoldPointsAtAnOffsetOfAFileOfAnotherFormat) {
   const std::string path = path_of("with-header");
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {5, 2 * world_size()}, .active_ranks = 1}};
@@ -131,8 +144,8 @@ TEST(FieldFiles, HoldPointsAtAnOffsetOfAFileOfAnotherFormat) {
   std::string first(16, ' '), last(3, ' ');
   file.read(first.data(), 16).seekg(16 + bytes).read(last.data(), 3);
   EXPECT_EQ(first + last, std::string(19, 'h'));
-  EXPECT_PART(error_of([&] { write_field_at(grid, u, path, 20); }), "bytes from byte 20 of file");
-  EXPECT_PART(error_of([&] { read_field_at(all, v, path, -1); }), "bytes from byte -1 of file");
+  EXPECT_PART(error_of([&] { write_field_at(grid, u, path, 20); }), "from byte 20 of file");
+  EXPECT_PART(error_of([&] { read_field_at(all, v, path, -1); }), "from byte -1 of file");
   EXPECT_NE(error_of<Error>([&] { write_field_at(grid, u, path + ".none", 0); }), "no error");
   remove_file(path);
 }

@@ -30,7 +30,9 @@ constexpr std::int64_t piece = std::int64_t{1} << 30;  // bytes of a call of MPI
 class File {
  public:
   File(const std::string& path, int mode) : path_(path) {
-    CHECK_MPI(MPI_File_open(MPI_COMM_SELF, path.c_str(), mode, MPI_INFO_NULL, &file_));
+    // MPI takes "ufs:u.npy" for a file system and a file, an absolute path for a path.
+    const std::string absolute = std::filesystem::absolute(path).string();
+    CHECK_MPI(MPI_File_open(MPI_COMM_SELF, absolute.c_str(), mode, MPI_INFO_NULL, &file_));
   }
   ~File() {
     try {
@@ -173,6 +175,12 @@ void check_header(const NpyHeader& found, const NpyHeader& wanted, const std::st
   if (found.shape != wanted.shape) refuse("extents", join_numbers(found.shape, "x"), join_numbers(wanted.shape, "x"));
 }
 
+/// Returns the number of a file in its file system.
+std::uint64_t number_of(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? static_cast<std::uint64_t>(info.st_ino) : 0;
+}
+
 /// Returns a number that differs between two files, and between versions of one.
 std::uint64_t version_of(const std::string& path) {
   struct stat info {};
@@ -223,12 +231,12 @@ void require_bytes(const FieldFile& file, std::int64_t bytes) {
   std::error_code failed;
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(regular_file(file.path), failed));
   if (failed)
-    throw Error(Exit::failed, "file '" + file.path + "' cannot be used: " + failed.message() +
-                                  "; make it with its full size first, or leave the offset out");
+    throw Error(Exit::failed,
+                "file '" + file.path + "' cannot be used: " + failed.message() + "; make it with its full size first");
   if (*file.offset < 0 || bytes > size || *file.offset > size - bytes)
     throw UsageError("the field has " + std::to_string(bytes) + " bytes from byte " + std::to_string(*file.offset) +
                      " of file '" + file.path + "', which has " + std::to_string(size) +
-                     "; pass the offset of an array of this size");
+                     "; pass the offset of an array of this size, in a file that has been closed");
 }
 
 /// Writes the file under another name first, so that a failure leaves an earlier one as it is.
@@ -260,7 +268,16 @@ void write_whole(MPI_Comm comm, const FieldFile& file, const Slab& slab) {
 }
 
 void write(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab& slab) {
-  if (file.offset) agree(comm, [&] { require_bytes(file, slab.all_bytes); });
+  if (file.offset) {
+    std::uint64_t number = 0;
+    agree(comm, [&] {
+      require_bytes(file, slab.all_bytes);
+      number = number_of(file.path);
+    });
+    if (!same_everywhere(comm, number))
+      throw Error(Exit::failed,
+                  "file '" + file.path + "' is not the same on all ranks; write to one in a folder that they share");
+  }
   Redistribution(comm, layout, slab.split, file.field, {slab.field()}, "direct/p2p").run();
   if (!file.offset) return write_whole(comm, file, slab);
   agree(comm, [&] { slab.write(file.path, *file.offset); });
