@@ -144,6 +144,10 @@ hs_status hs_end_job(const char* text);
 
 enum { HS_TYPE_REAL, HS_TYPE_INTEGER };
 enum { HS_CENTRING_CELL, HS_CENTRING_NODE, HS_CENTRING_FACE_X, HS_CENTRING_FACE_Y, HS_CENTRING_FACE_Z };
+/* Ghost points beyond an edge of a grid that does not wrap around: they keep their values; have the values of the inner
+ * points mirrored at the edge, unchanged or negated (a wall, whose normal velocity is odd); have the nearest inner value
+ * (an open boundary). */
+enum { HS_EDGE_FIXED, HS_EDGE_EVEN, HS_EDGE_ODD, HS_EDGE_NEAREST };
 
 /* One array of one rank, with its halo. */
 typedef struct hs_field {
@@ -159,6 +163,9 @@ typedef struct hs_field {
    * a point is one number of its type; -1: it is not made of numbers */
   int32_t number_bytes;
   const char* name; /* for error texts; NULL (default): "field 1", ... */
+  /* HS_EDGE_..., by dimension, of the low and the high side; default FIXED. Others need memory for the ghost layers
+   * beyond the edge. ODD: reals of 4 or 8 bytes. Sums, files and redistributions ignore them. */
+  int32_t edges[3][2];
 } hs_field;
 
 void hs_field_init(hs_field* field);

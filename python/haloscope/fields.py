@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from haloscope import memory
-from haloscope.arguments import flag, text
+from haloscope.arguments import each, flag, is_one, named, shown, text
 from haloscope.errors import UsageError
 from haloscope.grid import Block, Centring, Grid, Halo, sides_of
 from haloscope.ranks import library
@@ -17,6 +17,7 @@ from haloscope.ranks import library
 # An array of NumPy, or an object that exposes its memory by __dlpack__, __array_interface__, __cuda_array_interface__
 # or the buffer protocol.
 Array = Any
+EDGES = ("fixed", "even", "odd", "nearest")  # HS_EDGE_
 Arrays = Array | Sequence[Array]  # a list or tuple: an array of each block of this rank
 
 
@@ -33,6 +34,10 @@ class Field:
         is exchanged.
     name: the name of the field in messages.
     room: ghost layers that the arrays have, of which the exchange fills `halo`; None: the room of the exchange.
+    edges: ghost points beyond an edge of a grid that does not wrap around: "fixed" ones keep their values; "even" ones
+        have the values of the inner points mirrored at the edge, "odd" ones the negated values (a wall, whose normal
+        velocity is odd), "nearest" ones the nearest inner value (an open boundary). For all edges, or per axis one for
+        both or (low, high). "odd" needs reals of 4 or 8 bytes.
     """
 
     arrays: Array | tuple[Array, ...]
@@ -41,6 +46,7 @@ class Field:
     outer: bool = True
     name: str = ""
     room: Halo | None = None
+    edges: Any = "fixed"
 
 
 def fields_of(arrays: Any) -> list[Field]:
@@ -100,6 +106,28 @@ def slots_of(field: Field, name: str) -> tuple[Array, ...]:
     return arrays
 
 
+def edges_of(edges: Any, dims: int) -> list[tuple[str, str]]:
+    """Return the edges of a field, (low, high) per axis. Raises UsageError for other words."""
+    wanted = "one of " + ", ".join(EDGES)
+
+    def pair(side: Any) -> tuple[str, str]:
+        low, high = (side, side) if is_one(side) else each("edges", side, f"(low, high) for an axis, each {wanted}")
+        return word(low), word(high)
+
+    def word(edge: Any) -> str:
+        if not isinstance(edge, str) or edge not in EDGES:
+            raise UsageError(f"edges has {shown(edge)}; each is {wanted}")
+        return edge
+
+    with named("edges", edges):
+        pairs = [pair(edges)] * dims if is_one(edges) else [pair(one) for one in each("edges", edges, wanted)]
+    if len(pairs) != dims:
+        raise UsageError(
+            f"edges is {shown(edges)} for {dims} axes; pass one word, or a word or (low, high) for each axis"
+        )
+    return pairs
+
+
 def layers_of(field: Field, halo: Halo, room: Halo | None, dims: int) -> tuple[list[tuple[int, int]], ...]:
     """Return the ghost layers that an exchange fills, and those that the arrays have, (low, high) per axis.
 
@@ -148,6 +176,9 @@ class Described:
         self.arrays = [memory.described(array, self.name) for array in arrays]
         self.sides, room = layers_of(field, *layers, grid._dims)
         self.room = room if flag("outer", field.outer) else grid._inner_sides(room)
+        self.edges = edges_of(field.edges, grid._dims)
+        if not field.outer and any(edge != "fixed" for side in self.edges for edge in side):
+            raise UsageError(f"{self.name} has edges that the exchange fills, and no room beyond them; leave outer out")
         self.centring = field.centring or self._centring_by_shape(grid)
         for array in self.arrays:
             self._check(grid, array)
@@ -226,3 +257,4 @@ class Described:
         for axis, (low, high) in enumerate(self.sides):
             d = grid._dimension(axis)
             into.low[d], into.high[d], into.stride[d] = low, high, self.arrays[0].strides[axis]
+            into.edges[d] = [EDGES.index(edge) for edge in self.edges[axis]]

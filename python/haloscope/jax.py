@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -167,7 +167,7 @@ def _template(field: Field, name: str) -> Field:
         )
     with named(name, one):
         array = np.zeros(one.shape, one.dtype)
-    return Field(array, field.halo, field.centring, field.outer, field.name, field.room)
+    return replace(field, arrays=array)
 
 
 def _value(array: Any, wanted: _Array) -> Any:

@@ -43,6 +43,11 @@ def test_files_of_arrays_are_right_on_other_ranks_and_in_numpy(ranks, tmp_path):
     assert on_ranks(ranks, RANK_PROGRAMS / "random_files.py", 50 + ranks, 20, tmp_path) == ["right"]
 
 
+@pytest.mark.parametrize("ranks", or_long([1, 2], [3, 6]))
+def test_ghost_points_beyond_edges_are_filled_by_side(ranks):
+    assert on_ranks(ranks, RANK_PROGRAMS / "filled_edges.py", 60 + ranks, 30) == ["right"]
+
+
 @pytest.mark.parametrize("ranks", or_long([1, 2], [3]))
 def test_impossible_redistributions_are_refused_on_all_ranks(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "bad_redistributions.py") == ["right"]

@@ -309,6 +309,55 @@ static int wrong_sums(const hs_grid* grid, hs_field field, double* u, size_t cou
 }
 
 /* Communicators that are not of one group of ranks: ranks that pass one get an error, and the program goes on. */
+/* Walls below and above x, an open boundary below y; two layers. */
+static int wrong_edges(int size) {
+  hs_grid_options split;
+  hs_exchange_options how;
+  hs_grid* grid = NULL;
+  hs_exchange* halo = NULL;
+  hs_field field;
+  hs_box own;
+  double u[9 * 24], *first = u + 2 * 9 + 2; /* blocks of 5 x 4, of 5 x 20 on one rank */
+  void* address = first;
+  const int64_t ny = 20 / size < 4 ? 4 : 20 / size;
+  int64_t i, j, d;
+  int wrong = 0;
+  if (size > 5) return 0;
+  hs_grid_init(&split);
+  split.dims = 2;
+  split.cells[0] = 5;
+  split.cells[1] = ny * size;
+  split.process_grid = size == 1 ? "1x1" : size == 2 ? "1x2" : size == 3 ? "1x3" : size == 4 ? "1x4" : "1x5";
+  check(hs_grid_create(MPI_COMM_WORLD, &split, &grid));
+  check(hs_grid_owned(grid, &own));
+  for (i = 0; i < 9 * 24; ++i) u[i] = -1;
+  for (j = 0; j < ny; ++j)
+    for (i = 0; i < 5; ++i) first[9 * j + i] = (double)(100 * (own.lo[1] + j) + i + 1);
+  hs_field_init(&field);
+  field.first = &address;
+  field.stride[0] = sizeof *u;
+  field.stride[1] = 9 * sizeof *u;
+  for (d = 0; d < 2; ++d) field.low[d] = field.high[d] = 2;
+  field.edges[0][0] = HS_EDGE_ODD;
+  field.edges[0][1] = HS_EDGE_EVEN;
+  field.edges[1][0] = HS_EDGE_NEAREST;
+  hs_exchange_init(&how);
+  how.strategy = "direct/p2p";
+  check(hs_exchange_create(grid, &field, 1, &how, &halo));
+  check(hs_exchange_run(halo, 0));
+  for (j = -2; j < ny + 2; ++j)
+    for (i = -2; i < 7; ++i) {
+      const int64_t y = own.lo[1] + j < 0 ? 0 : own.lo[1] + j, x = i < 0 ? -1 - i : i > 4 ? 9 - i : i;
+      const double value = (double)(100 * y + x + 1);
+      wrong += first[9 * j + i] != (y >= split.cells[1] ? -1 : i < 0 ? -value : value);
+    }
+  check(hs_exchange_free(halo));
+  field.edges[1][1] = 4;
+  wrong += hs_exchange_create(grid, &field, 1, &how, &halo) != HS_USAGE;
+  check(hs_grid_free(grid));
+  return wrong;
+}
+
 static int wrong_communicators(int rank, int size) {
   hs_grid_options split;
   hs_grid* grid = NULL;
@@ -393,7 +442,7 @@ int main(int argc, char** argv) {
 
     if (wrong_columns(cart, size) || wrong_handles(grid, &field, rank) || wrong_communicators(rank, size)) return 1;
     if (wrong_addresses(grid, field, u, (size_t)((ny + 2) * row) * sizeof *u)) return 1;
-    if (wrong_sizes(grid, field)) return 1;
+    if (wrong_sizes(grid, field) || wrong_edges(size)) return 1;
     if (wrong_parts(grid, field, u, (size_t)((ny + 2) * row))) return 1;
     if (wrong_sums(grid, field, u, (size_t)((ny + 2) * row), rank)) return 1;
     how.guard = 1;

@@ -45,6 +45,7 @@ program exchange
   call grid%create_cartesian(cartesian(), cells)
   call fill_and_check('cartesian')
   call columns_and_check()
+  call fill_edges_and_check()
   call exchange_parts_and_check()
   call exchange_other_arrays_and_check()
   call accumulate_and_check()
@@ -84,6 +85,39 @@ contains
     character(*), intent(in) :: part
     call halo%open(grid, stat=stat, errmsg=text)
     call expect_refusal(part)
+  end subroutine
+
+  !> Walls in dimension 1, an open boundary above dimension 2.
+  subroutine fill_edges_and_check()
+    type(halo_grid) :: box
+    real(8), allocatable, target :: u(:, :)
+    integer :: n(2), low(2), i, j, x, y
+    real(8) :: value
+    call box%create(world(), [6, 4*rank_count()])
+    n = box%shape()
+    low = box%first() - 1
+    allocate (u(-1:n(1) + 2, -1:n(2) + 2), source=-1d0)
+    do concurrent(i=1:n(1), j=1:n(2))
+      u(i, j) = low(1) + i + 100*(low(2) + j)
+    end do
+    call halo%add(u, halo=2, edges_low=[halo_odd, halo_fixed], edges_high=[halo_even, halo_nearest])
+    call halo%open(box, strategy='direct/p2p')
+    call halo%run()
+    do j = -1, n(2) + 2
+      do i = -1, n(1) + 2
+        x = low(1) + i
+        y = min(low(2) + j, 4*rank_count())
+        value = merge(1 - x, merge(13 - x, x, x > 6), x < 1) + 100*y
+        if (x < 1) value = -value
+        if (y < 1) value = -1
+        call expect(abs(u(i, j) - value) < 1d-9, 'a point beyond an edge')
+      end do
+    end do
+    call halo%free()
+    call halo%add(u, halo=2, edges_low=[4, 0])
+    call halo%open(box, stat=stat, errmsg=text)
+    call expect_refusal('edge')
+    call box%free()
   end subroutine
 
   subroutine fill_and_check(name)

@@ -28,7 +28,11 @@ inline std::vector<Quantity> random_numbers(std::mt19937& random, const GridSpec
     q.centring = centred();
     const bool plain_real = q.type == ScalarType::real && q.number_bytes == 0;
     for (int d = 0; d < grid.dims; ++d)
-      if (pick(random, 0, 3) == 0) q.edges[d] = plain_real && pick(random, 0, 1) ? Edge::odd : Edge::even;
+      for (Edge* edge : {&q.edges[d].low, &q.edges[d].high})
+        if (pick(random, 0, 3) == 0) {
+          *edge = std::array{Edge::even, Edge::nearest,
+                             Edge::odd}[static_cast<std::size_t>(pick(random, 0, plain_real ? 2 : 1))];
+        }
   }
   return chosen;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -39,8 +40,8 @@ quantities = st.builds(
     element_bytes=st.sampled_from((1, 4, 8, 24)),
     type=st.sampled_from(("real", "integer")),
     centring=st.sampled_from(CENTRINGS),
-    edges=st.tuples(*[st.sampled_from(("fixed", "fixed", "even", "odd"))] * 3),
-).filter(lambda q: "odd" not in q.edges or (q.type == "real" and q.element_bytes in (4, 8)))
+    edges=st.tuples(*[st.tuples(*[st.sampled_from(("fixed", "fixed", "even", "odd", "nearest"))] * 2)] * 3),
+).filter(lambda q: "odd" not in itertools.chain(*q.edges) or (q.type == "real" and q.element_bytes in (4, 8)))
 
 
 any_dims = st.integers(1, 3)

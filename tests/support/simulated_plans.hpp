@@ -24,7 +24,8 @@ inline ExchangeSpec three_fields(std::mt19937& random, const GridSpec& grid) {
     for (int d = 0; d < grid.dims; ++d) {
       sides.low[d] = pick(random, 0, 1);
       sides.high[d] = pick(random, 0, 1);
-      if (pick(random, 0, 3) == 0) q.edges[d] = static_cast<Edge>(pick(random, 1, 2));
+      if (pick(random, 0, 3) == 0)
+        q.edges[d] = {static_cast<Edge>(pick(random, 0, 3)), static_cast<Edge>(pick(random, 0, 3))};
     }
   }
   return spec;

@@ -30,10 +30,20 @@ inline int bytes_of(Summand s) {
   constexpr int bytes[] = {1, 1, 2, 4, 8, 4, 8};
   return bytes[static_cast<int>(s)];
 }
-/// The content of ghost points beyond an edge of a grid that does not wrap around: values that stay, or values of the
-/// inner points mirrored at the edge, unchanged or negated (a reflecting wall, whose normal velocity is odd).
-enum class Edge : std::uint8_t { fixed, even, odd };
-HALOSCOPE_WORDS(Edge, "edge", "fixed", "even", "odd");
+/// The content of ghost points beyond an edge of a grid that does not wrap around: values that stay, values of the inner
+/// points mirrored at the edge, unchanged or negated (a reflecting wall, whose normal velocity is odd), or the nearest
+/// inner value (an open boundary).
+enum class Edge : std::uint8_t { fixed, even, odd, nearest };
+HALOSCOPE_WORDS(Edge, "edge", "fixed", "even", "odd", "nearest");
+/// The edges of a dimension.
+struct Edges {
+  Edge low = Edge::fixed, high = Edge::fixed;
+  constexpr Edges() = default;
+  constexpr Edges(Edge both) : low(both), high(both) {}  // NOLINT(google-explicit-constructor)
+  constexpr Edges(Edge of_low, Edge of_high) : low(of_low), high(of_high) {}
+  constexpr Edge of(int side) const { return side == 0 ? low : high; }
+  bool operator==(const Edges&) const = default;
+};
 enum class Pattern : std::uint8_t { ordered, direct };
 HALOSCOPE_WORDS(Pattern, "pattern", "ordered", "direct");
 /// The sharing of messages and rounds between quantities: all quantities share a message, quantities of one scalar
@@ -61,11 +71,12 @@ struct Quantity {
   int element_bytes = 8;
   ScalarType type = ScalarType::real;
   Centring centring = Centring::cell;
-  int slots = 1;                ///< buffers: 2 where a sweep reads the old values and writes the new ones
-  std::array<Edge, 3> edges{};  ///< per dimension
+  int slots = 1;                 ///< buffers: 2 where a sweep reads the old values and writes the new ones
+  std::array<Edges, 3> edges{};  ///< per dimension
   int number_bytes = 0;  ///< of each number of a point, 4 for a complex float; 0: a point is one number; -1: none
   int lands = -1;        ///< in a reverse plan: the field whose contributions arrive here; -1: this is a field
-  bool mirrored() const { return edges != std::array<Edge, 3>{}; }
+  /// Returns true if exchanges fill ghost points beyond some edge.
+  bool fills_edges() const { return edges != std::array<Edges, 3>{}; }
   bool operator==(const Quantity&) const = default;
 };
 

@@ -17,7 +17,8 @@ EMPTY = Box((0, 0, 0), (0, 0, 0))
 class Quantity:
     """One field. type: real, integer. centring: cell, node, face_x, face_y, face_z. slots: 2: double-buffered.
 
-    edges: per dimension, the values beyond an edge: fixed, or inner ones mirrored (even) or negated (odd).
+    edges: per dimension, the values beyond its low and its high edge: fixed, inner ones mirrored (even) or also negated
+    (odd), or the nearest inner one.
     """
 
     name: str = "u"
@@ -25,7 +26,7 @@ class Quantity:
     type: str = "real"
     centring: str = "cell"
     slots: int = 1
-    edges: tuple[str, str, str] = ("fixed", "fixed", "fixed")
+    edges: tuple[tuple[str, str], ...] = (("fixed", "fixed"),) * 3
 
 
 @dataclass(frozen=True)

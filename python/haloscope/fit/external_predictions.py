@@ -86,7 +86,7 @@ def predict_row(row: Measured, profile: Profile) -> predict.Prediction:
 
 def _step(row: Measured) -> dict:
     every = range(row.fields)
-    quantity = {"centring": "cell", "edges": ["fixed"] * 3, "element_bytes": 0, "slots": 2, "type": "real"}
+    quantity = {"centring": "cell", "edges": [["fixed"] * 2] * 3, "element_bytes": 0, "slots": 2, "type": "real"}
     sweep = {
         "name": "sweep",
         "box_stencil": True,

@@ -37,10 +37,18 @@ module haloscope
   implicit none
   private
   public :: halo_grid, halo_exchange, halo_redistribution, halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
+  public :: halo_fixed, halo_even, halo_odd, halo_nearest
 
   !> Location of the points of a quantity: in cells, on nodes, on faces normal to a dimension.
   enum, bind(c)
     enumerator :: halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
+  end enum
+
+  !> Ghost points beyond an edge of a grid that does not wrap around: they keep their values; have the values of the
+  !! inner points mirrored at the edge, unchanged or negated (a wall, whose normal velocity is odd); have the nearest
+  !! inner value (an open boundary).
+  enum, bind(c)
+    enumerator :: halo_fixed, halo_even, halo_odd, halo_nearest
   end enum
 
   integer, parameter :: ok = 0, failed = 1, usage = 2, longest_text = 400, longest_type = 48
@@ -75,6 +83,7 @@ module haloscope
     integer(c_int64_t) :: stride(3)
     integer(c_int32_t) :: element_bytes, type, centring, low(3), high(3), number_bytes
     type(c_ptr) :: name
+    integer(c_int32_t) :: edges(2, 3) = halo_fixed
   end type
 
   type, bind(c) :: hs_exchange_options
@@ -1156,10 +1165,12 @@ contains
   !! @param dims      of the grid; default: the rank of the array.
   !! @param room      ghost layers that the array has on every side; default: those that are filled.
   !! @param room_low, room_high  by dimension, in its place.
-  subroutine exchange_add(this, array, halo, low, high, centring, dims, room, room_low, room_high)
+  !! @param edges_low, edges_high  halo_fixed (default), halo_even, halo_odd or halo_nearest, by dimension.
+  subroutine exchange_add(this, array, halo, low, high, centring, dims, room, room_low, room_high, edges_low, edges_high)
     class(halo_exchange), intent(inout) :: this
     type(*), dimension(..), intent(inout), target :: array
-    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, room, room_low(:), room_high(:)
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, room, room_low(:), room_high(:), &
+      edges_low(:), edges_high(:)
     type(added) :: one
     type(c_ptr) :: first
     integer(c_int32_t) :: layers
@@ -1173,6 +1184,8 @@ contains
     call take(low, 'low', one%field%low(1:counted(one%dims)), this%problem)
     call take(high, 'high', one%field%high(1:counted(one%dims)), this%problem)
     call take_room(one, this%problem, room, room_low, room_high)
+    call take(edges_low, 'edges_low', one%field%edges(1, 1:counted(one%dims)), this%problem)
+    call take(edges_high, 'edges_high', one%field%edges(2, 1:counted(one%dims)), this%problem)
     call describe(array, one, first, this%problem)
     this%dims = max(this%dims, one%dims)
     call append_slot(one, first, this%problem, this%problem_status)

@@ -13,6 +13,9 @@ namespace haloscope::bridge {
 
 HALOSCOPE_MEMBERS(Box, lo, hi);
 HALOSCOPE_MEMBERS(GridSpec, dims, cells, periodic);
+HALOSCOPE_MEMBERS(Edges, low, high);
+template <>
+inline constexpr bool crosses_as_list<Edges> = true;
 HALOSCOPE_MEMBERS(Quantity, name, element_bytes, type, centring, slots, edges);
 HALOSCOPE_MEMBERS(ExchangeSpec::Sides, low, high);
 template <>

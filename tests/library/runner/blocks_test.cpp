@@ -270,7 +270,7 @@ TEST(SeveralBlocks, RefuseFieldsThatDoNotFitThem) {
   FieldRef mirrored = two;
   mirrored.quantity.edges[1] = Edge::even;
   EXPECT_PART(refused({one, mirrored}),
-              "of block 1) has 8 bytes a cell (real numbers of 8 bytes), edge fixed, edge even");
+              "of block 1) has 8 bytes a cell (real numbers of 8 bytes), edges fixed and fixed, edges even and even");
   EXPECT_THROW((Field<double, 2>(grid, {.block = 2})), UsageError);
   EXPECT_THROW((Field<double, 2>(grid, {.memory = MemoryKind::shared})), UsageError);
   const auto refused_sum = [&](const auto& call) {

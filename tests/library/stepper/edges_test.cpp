@@ -5,10 +5,10 @@ namespace haloscope::test {
 namespace {
 
 enum : int { air, drift_x, drift_y, leak };
-constexpr std::array<Edge, 3> room_edges[] = {{Edge::even, Edge::even, Edge::fixed},
-                                              {Edge::odd, Edge::even, Edge::fixed},
-                                              {Edge::even, Edge::odd, Edge::fixed},
-                                              {Edge::odd, Edge::fixed, Edge::fixed}};
+constexpr std::array<Edges, 3> room_edges[] = {{Edge::even, Edge::even, Edge::fixed},
+                                               {Edge::odd, Edges{Edge::nearest, Edge::even}, Edge::fixed},
+                                               {Edge::even, Edge::odd, Edge::fixed},
+                                               {Edges{Edge::odd, Edge::nearest}, Edge::fixed, Edge::fixed}};
 
 template <class A, class V>
 double next_air(const A& p, const V& u, const V& v, std::int64_t i, std::int64_t j) {
@@ -103,9 +103,11 @@ class Mirrored {
     double sign = 1;
     for (int d : {0, 1}) {
       const std::int64_t last = grid_.cells[d] - 1 + on_edge_[d];
-      if (grid_.periodic[d] || edges_[d] == Edge::fixed || (at[d] >= 0 && at[d] <= last)) continue;
-      at[d] = at[d] < 0 ? on_edge_[d] - 1 - at[d] : 2 * last + 1 - on_edge_[d] - at[d];
-      if (edges_[d] == Edge::odd) sign = -sign;
+      const Edge edge = edges_[d].of(at[d] < 0 ? 0 : 1);
+      if (grid_.periodic[d] || edge == Edge::fixed || (at[d] >= 0 && at[d] <= last)) continue;
+      const std::int64_t image = at[d] < 0 ? on_edge_[d] - 1 - at[d] : 2 * last + 1 - on_edge_[d] - at[d];
+      at[d] = edge == Edge::nearest ? std::clamp<std::int64_t>(at[d], 0, last) : image;
+      if (edge == Edge::odd) sign = -sign;
     }
     return sign * values_(at[0], at[1]);
   }
@@ -115,7 +117,7 @@ class Mirrored {
  private:
   Whole<double> values_;
   GridSpec grid_;
-  std::array<Edge, 3> edges_;
+  std::array<Edges, 3> edges_;
   std::int64_t on_edge_[2] = {0, 0};
 };
 
@@ -177,7 +179,7 @@ TEST(Edges, WhatCannotBeMirroredIsRefused) {
   const auto fault = [](const Step& step) -> std::string { return error_of([&] { resolved(step, 2, "mine"); }); };
   Step step = room_step({});
   step.stages[1].sweeps.push_back(step.stages[2].sweeps[0]);
-  EXPECT_PART(fault(step), "mirror");
+  EXPECT_PART(fault(step), "fill beyond the grid's edges");
   step = room_step({});
   step.stages[1].repeats = 3;
   EXPECT_PART(fault(step), "repeats 3 stages");

@@ -21,6 +21,8 @@ namespace haloscope::c {
 
 static_assert(HS_TYPE_INTEGER == int(ScalarType::integer));
 static_assert(HS_CENTRING_NODE == int(Centring::node) && HS_CENTRING_FACE_Z == int(Centring::face_z));
+static_assert(HS_EDGE_EVEN == int(Edge::even) && HS_EDGE_ODD == int(Edge::odd) &&
+              HS_EDGE_NEAREST == int(Edge::nearest));
 
 namespace {
 
@@ -31,6 +33,9 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   field.quantity = {name, from.element_bytes, enumerator<ScalarType>(from.type, 2, "scalar type"),
                     enumerator<Centring>(from.centring, 5, "centring")};
   field.quantity.number_bytes = from.number_bytes;
+  for (std::size_t d = 0; d < 3; ++d)
+    field.quantity.edges[d] = {enumerator<Edge>(from.edges[d][0], 4, "edge"),
+                               enumerator<Edge>(from.edges[d][1], 4, "edge")};
   if (from.element_bytes < 1)
     throw UsageError("field '" + name + "' has points of " + std::to_string(from.element_bytes) +
                      " bytes; a point has at least 1");

@@ -83,8 +83,8 @@ std::string kind_of(const Quantity& quantity) {
   std::string text =
       std::to_string(quantity.element_bytes) + " bytes a " + to_word(quantity.centring) + " (" + numbers + ")";
   if (quantity.slots > 1) text += " in " + std::to_string(quantity.slots) + " slots";
-  if (quantity.mirrored())
-    for (const Edge edge : quantity.edges) text += std::string(", edge ") + to_word(edge);
+  if (quantity.fills_edges())
+    for (const Edges& edges : quantity.edges) text += ", edges " + to_word(edges.low) + " and " + to_word(edges.high);
   return text;
 }
 

@@ -109,11 +109,18 @@ Parameter parameter_from(const Json& json) {
   return p;
 }
 
-std::array<Edge, 3> edges_from(const Json& quantity) {
-  std::array<Edge, 3> edges{};
-  const auto words = quantity.value("edges", std::vector<std::string>{});
-  for (std::size_t d = 0; d < std::min(words.size(), edges.size()); ++d) edges[d] = from_word<Edge>(words[d]);
+std::array<Edges, 3> edges_from(const Json& quantity) {
+  std::array<Edges, 3> edges{};
+  const auto words = quantity.value("edges", std::vector<std::array<std::string, 2>>{});
+  for (std::size_t d = 0; d < std::min(words.size(), edges.size()); ++d)
+    edges[d] = {from_word<Edge>(words[d][0]), from_word<Edge>(words[d][1])};
   return edges;
+}
+
+std::vector<std::array<std::string, 2>> words_of(const std::array<Edges, 3>& edges) {
+  std::vector<std::array<std::string, 2>> words;
+  for (const Edges& of : edges) words.push_back({to_word(of.low), to_word(of.high)});
+  return words;
 }
 
 Step step_from(const Json& json) {
@@ -139,7 +146,7 @@ Json to_json(const Step& step) {
                                   {"type", to_word(q.type)},
                                   {"centring", to_word(q.centring)},
                                   {"slots", q.slots},
-                                  {"edges", {to_word(q.edges[0]), to_word(q.edges[1]), to_word(q.edges[2])}}});
+                                  {"edges", words_of(q.edges)}});
   for (const Stage& stage : step.stages) json["stages"].push_back(stage_json(stage));
   return json;
 }

@@ -54,9 +54,13 @@ class Points {
       if (periodic) {
         g = (g % n + n) % n;
       } else if (g < 0 || g >= n) {
-        if (edges_[d] == Edge::fixed) return {-2, version};
-        g = g < 0 ? -g - 1 + on_edge : 2 * n - 1 - on_edge - g;
-        value.negated = value.negated != (edges_[d] == Edge::odd);
+        const Edge edge = edges_[d].of(g < 0 ? 0 : 1);
+        if (edge == Edge::fixed) return {-2, version};
+        if (edge == Edge::nearest)
+          g = g < 0 ? 0 : n - 1;
+        else
+          g = g < 0 ? -g - 1 + on_edge : 2 * n - 1 - on_edge - g;
+        value.negated = value.negated != (edge == Edge::odd);
       }
       value.point = value.point * n + g;
     }
@@ -81,7 +85,7 @@ class Points {
   }
   GridSpec grid_;
   Centring centring_;
-  std::array<Edge, 3> edges_;
+  std::array<Edges, 3> edges_;
   Index first_;
   Box owned_, box_;
   std::vector<std::vector<Value>> data_;

@@ -96,7 +96,7 @@ std::string refuse_depth(const Candidate& candidate) {
   for (const Reduction& reduction : stage.reductions)
     if (!reduction.last_only) return refusal("reads '" + reduction.name + "' in each");
   for (const Quantity& q : candidate.step.quantities)
-    if (q.mirrored()) return refusal("mirrors '" + q.name + "' at the grid's edges in each");
+    if (q.fills_edges()) return refusal("fills '" + q.name + "' beyond the grid's edges in each");
   return "";
 }
 

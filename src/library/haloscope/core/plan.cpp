@@ -165,31 +165,36 @@ void add_copies(Plan& plan, const Layout& layout, const Round& round, int number
     }
 }
 
-/// Adds copies for the ghost layers beyond edges, in order: each mirrors an inner one. Goes dimension by dimension,
-/// so that layers beyond an edge of two or three dimensions mirror ghost points.
+/// Adds copies for the ghost layers beyond edges, in order: each is filled from an inner one. Goes dimension by
+/// dimension, so that layers beyond an edge of two or three dimensions are filled from ghost points.
 void add_edges(Plan& plan, const Layout& layout) {
   const ExchangeSpec& spec = plan.spec;
   if (plan.own_cells().empty()) return;
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
     for (int d = 0; d < plan.dims; ++d) {
       const Quantity& quantity = spec.quantities[q];
-      if (quantity.edges[d] == Edge::fixed || layout.grid().periodic[d]) continue;
+      if (layout.grid().periodic[d]) continue;
       const ExchangeSpec::Sides sides = spec.sides_of(q);
       const Box points = grown(plan.owned(q), sides.rows_low, sides.rows_high);
-      Copy copy{.quantity = q, .round = plan.rounds, .to = points, .negate = quantity.edges[d] == Edge::odd};
+      Copy copy{.quantity = q, .round = plan.rounds, .to = points};
       for (int e = 0; e < plan.dims && spec.corners; ++e) {
-        const bool filled = e < d && quantity.edges[e] != Edge::fixed;
-        if (e != d && (filled || plan.has_neighbour[e][0])) copy.to.lo[e] -= sides.low[e];
-        if (e != d && (filled || plan.has_neighbour[e][1])) copy.to.hi[e] += sides.high[e];
+        if (e == d) continue;
+        const auto filled = [&](int side) {
+          return plan.has_neighbour[e][side] || (e < d && quantity.edges[e].of(side) != Edge::fixed);
+        };
+        if (filled(0)) copy.to.lo[e] -= sides.low[e];
+        if (filled(1)) copy.to.hi[e] += sides.high[e];
       }
       const int on_edge = staggered(quantity.centring, d);
       for (const int side : {0, 1}) {
-        if (plan.has_neighbour[d][side]) continue;
+        const Edge edge = quantity.edges[d].of(side);
+        if (plan.has_neighbour[d][side] || edge == Edge::fixed) continue;
         const int layers = side == 0 ? sides.low[d] : sides.high[d];
+        copy.negate = edge == Edge::odd;
         for (int layer = 1; layer <= layers; ++layer) {
           copy.to.lo[d] = side == 0 ? -layer : plan.owned(q).hi[d] + layer - 1;
           copy.to.hi[d] = copy.to.lo[d] + 1;
-          copy.shift[d] = (1 - 2 * side) * (2 * layer - 1 + on_edge);
+          copy.shift[d] = (1 - 2 * side) * (edge == Edge::nearest ? layer : 2 * layer - 1 + on_edge);
           plan.copies.push_back(copy);
         }
         copy.shift[d] = 0;
@@ -238,7 +243,7 @@ void check_beyond(const Layout& layout, const ExchangeSpec& spec) {
                          std::to_string(most_turns) + " times; use fewer layers");
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
     const ExchangeSpec::Sides sides = spec.sides_of(q);
-    if (spec.quantities[static_cast<std::size_t>(q)].mirrored()) refuse("mirrored edges");
+    if (spec.quantities[static_cast<std::size_t>(q)].fills_edges()) refuse("filled edges");
     if (sides.rows_low != Widths{} || sides.rows_high != Widths{}) refuse("ghost rows");
   }
 }
@@ -250,7 +255,8 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
       throw UsageError("field '" + q.name + "' has elements of " + std::to_string(q.element_bytes) +
                        " bytes; use at least 1");
   for (const Quantity& q : spec.quantities)
-    if (std::find(q.edges.begin(), q.edges.end(), Edge::odd) != q.edges.end() &&
+    if (std::any_of(q.edges.begin(), q.edges.end(),
+                    [](const Edges& e) { return e.low == Edge::odd || e.high == Edge::odd; }) &&
         (q.type == ScalarType::integer || (q.element_bytes != 4 && q.element_bytes != 8)))
       throw UsageError("field '" + q.name + "' has an odd edge, and only reals of 4 or 8 bytes can be negated");
   std::array<int, 3> order = spec.order;
@@ -265,9 +271,9 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
           "an ordered exchange cannot fill corners next to a hole of the grid, since they travel through its "
           "place; use a direct strategy, or corners = false");
     for (const Quantity& q : spec.quantities)
-      if (q.mirrored())
+      if (q.fills_edges())
         throw UsageError("field '" + q.name +
-                         "' has a mirrored edge, which excludes corners next to a hole of the "
+                         "' has an edge that exchanges fill, which excludes corners next to a hole of the "
                          "grid; use corners = false, or fixed edges");
   }
   for (int d = 0; d < layout.dims(); ++d) {

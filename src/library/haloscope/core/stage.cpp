@@ -92,11 +92,11 @@ class Resolver {
       }
       for (Access& access : sweep.reads) {
         resolve(access, sweep, name);
-        const bool stale = access.reach != Widths{} && quantity(access.quantity).mirrored() &&
+        const bool stale = access.reach != Widths{} && quantity(access.quantity).fills_edges() &&
                            std::find(written.begin(), written.end(), access.quantity) != written.end();
         check(!stale, name + " reads around its points a quantity that an earlier sweep of the stage writes, '" +
                           quantity(access.quantity).name +
-                          "', which exchanges mirror at the grid's edges; move it to a separate stage");
+                          "', which exchanges fill beyond the grid's edges; move it to a separate stage");
       }
       written.insert(written.end(), sweep.writes.begin(), sweep.writes.end());
     }
@@ -269,7 +269,8 @@ Use first_use(const Stage& stage, int q) {
 /// @param room  layers that the quantity has around the grid.
 bool has_fixed_values(const Quantity& quantity, const Widths& room, const std::array<bool, 3>& periodic) {
   for (std::size_t d = 0; d < 3; ++d)
-    if (!periodic[d] && room[d] > 0 && quantity.edges[d] == Edge::fixed) return true;
+    if (!periodic[d] && room[d] > 0 && (quantity.edges[d].low == Edge::fixed || quantity.edges[d].high == Edge::fixed))
+      return true;
   return false;
 }
 

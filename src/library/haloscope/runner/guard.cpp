@@ -40,10 +40,10 @@ Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device:
   there_ = std::make_unique<There>(*device, plan.spec.quantities, views);
 }
 
-/// Returns true if an exchange fills halos of a field in a dimension on any rank; equal on all.
-bool Guard::is_filled(int q, int d) const {
-  const bool mirrored = plan_.spec.quantities[q].edges[d] != Edge::fixed;
-  return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || mirrored);
+/// Returns true if an exchange fills halos of a field on a side on any rank; equal on all.
+bool Guard::is_filled(int q, int d, int side) const {
+  const bool beyond = plan_.spec.quantities[q].edges[d].of(side) != Edge::fixed;
+  return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || beyond);
 }
 
 int Guard::width(int q, int d, int side) const { return (side == 0 ? plan_.spec.low_of(q) : plan_.spec.high_of(q))[d]; }
@@ -131,7 +131,7 @@ void Guard::require_fresh(int depth, int slot) const {
     for (int d = 0; d < plan_.dims; ++d)
       for (int side : {0, 1}) {
         const int found = fresh(slot, q)[d][side], filled = width(q, d, side);
-        if (found >= depth || filled == 0 || !is_filled(q, d)) continue;
+        if (found >= depth || filled == 0 || !is_filled(q, d, side)) continue;
         throw UsageError("the halo of field '" + plan_.spec.quantities[q].name + "' in slot " + std::to_string(slot) +
                          " is stale on " + to_string(Side{d, side == 1}) + ": " + layers(depth) + " requested, " +
                          std::to_string(found) + " fresh; " + last_exchange(slot) +

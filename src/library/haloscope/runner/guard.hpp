@@ -62,7 +62,7 @@ class Guard {
   /// Returns the parts of halos beyond the fresh layers.
   const std::vector<PoisonSpot>& stale(int fresh) const;
   std::optional<Leak> find(int quantity, int slot) const;
-  bool is_filled(int quantity, int dimension) const;
+  bool is_filled(int quantity, int dimension, int side) const;
   Layers& fresh(int slot, int quantity) { return fresh_[static_cast<std::size_t>(slot) * fields_ + quantity]; }
   const Layers& fresh(int slot, int quantity) const {
     return fresh_[static_cast<std::size_t>(slot) * fields_ + quantity];

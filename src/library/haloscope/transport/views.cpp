@@ -109,8 +109,8 @@ Box points_moved(const Plan& plan, int q) {
   const auto& has_neighbour = plan.block_of(q).has_neighbour;
   Widths low = sides.rows_low, high = sides.rows_high;
   for (int d = 0; d < plan.dims; ++d) {
-    if (has_neighbour[d][0] || edges[d] != Edge::fixed) low[d] += sides.low[d];
-    if (has_neighbour[d][1] || edges[d] != Edge::fixed) high[d] += sides.high[d];
+    if (has_neighbour[d][0] || edges[d].low != Edge::fixed) low[d] += sides.low[d];
+    if (has_neighbour[d][1] || edges[d].high != Edge::fixed) high[d] += sides.high[d];
   }
   return grown(plan.owned(q), low, high);
 }
