@@ -55,6 +55,7 @@ class Field(ctypes.Structure):
         ("high", Triple),
         ("number_bytes", c_int32),
         ("name", c_char_p),
+        ("edges", c_int32 * 2 * 3),
     ]
 
 

@@ -144,9 +144,9 @@ hs_status hs_end_job(const char* text);
 
 enum { HS_TYPE_REAL, HS_TYPE_INTEGER };
 enum { HS_CENTRING_CELL, HS_CENTRING_NODE, HS_CENTRING_FACE_X, HS_CENTRING_FACE_Y, HS_CENTRING_FACE_Z };
-/* Ghost points beyond an edge of a grid that does not wrap around: they keep their values; have the values of the inner
- * points mirrored at the edge, unchanged or negated (a wall, whose normal velocity is odd); have the nearest inner value
- * (an open boundary). */
+/* Ghost points beyond an edge of a grid that does not wrap around keep their values; have the values of the inner
+ * points mirrored at the edge, unchanged or negated (a wall, whose normal velocity is odd); or have the nearest inner
+ * value (an open boundary). */
 enum { HS_EDGE_FIXED, HS_EDGE_EVEN, HS_EDGE_ODD, HS_EDGE_NEAREST };
 
 /* One array of one rank, with its halo. */

@@ -106,24 +106,24 @@ def slots_of(field: Field, name: str) -> tuple[Array, ...]:
     return arrays
 
 
-def edges_of(edges: Any, dims: int) -> list[tuple[str, str]]:
-    """Return the edges of a field, (low, high) per axis. Raises UsageError for other words."""
+def edges_of(edges: Any, dims: int, name: str) -> list[tuple[str, str]]:
+    """Return the edges of a field, (low, high) per axis. Raises UsageError, with its name, for other words."""
     wanted = "one of " + ", ".join(EDGES)
 
     def pair(side: Any) -> tuple[str, str]:
-        low, high = (side, side) if is_one(side) else each("edges", side, f"(low, high) for an axis, each {wanted}")
-        return word(low), word(high)
-
-    def word(edge: Any) -> str:
-        if not isinstance(edge, str) or edge not in EDGES:
-            raise UsageError(f"edges has {shown(edge)}; each is {wanted}")
-        return edge
+        found = [side, side] if is_one(side) else each("edges", side, f"(low, high) for an axis, each {wanted}")
+        for edge in found:
+            if not isinstance(edge, str) or edge not in EDGES:
+                raise UsageError(f"edges of {name} has {shown(edge)}; each is {wanted}")
+        if len(found) != 2:
+            raise UsageError(f"edges of {name} has {shown(side)} for an axis; pass one word, or (low, high)")
+        return found[0], found[1]
 
     with named("edges", edges):
         pairs = [pair(edges)] * dims if is_one(edges) else [pair(one) for one in each("edges", edges, wanted)]
     if len(pairs) != dims:
         raise UsageError(
-            f"edges is {shown(edges)} for {dims} axes; pass one word, or a word or (low, high) for each axis"
+            f"edges of {name} is {shown(edges)} for {dims} axes; pass one word, or for each axis a word or (low, high)"
         )
     return pairs
 
@@ -176,7 +176,7 @@ class Described:
         self.arrays = [memory.described(array, self.name) for array in arrays]
         self.sides, room = layers_of(field, *layers, grid._dims)
         self.room = room if flag("outer", field.outer) else grid._inner_sides(room)
-        self.edges = edges_of(field.edges, grid._dims)
+        self.edges = edges_of(field.edges, grid._dims, self.name)
         if not field.outer and any(edge != "fixed" for side in self.edges for edge in side):
             raise UsageError(f"{self.name} has edges that the exchange fills, and no room beyond them; leave outer out")
         self.centring = field.centring or self._centring_by_shape(grid)

@@ -1,5 +1,5 @@
-/* A restart in HDF5 on any MPI and any number of ranks, with the serial library of HDF5: rank 0 creates the datasets, all
- * ranks write and read their bytes. usage: hdf5 FILE */
+/* A restart in HDF5 on any MPI and any number of ranks, with the serial library of HDF5: rank 0 creates the dataset,
+ * all ranks write and read its bytes. usage: hdf5 FILE */
 #include <haloscope/exchange.h>
 #include <hdf5.h>
 #include <stdio.h>

@@ -101,28 +101,32 @@ def identity(layout: bridge.Layout, rank: int, point, quantity: bridge.Quantity)
         at = layout.owned(rank).lo[d] + point[d]
         if d < layout.dims and layout.periodic[d]:
             at %= layout.cells[d]
-        elif d < layout.dims and quantity.edges[d] != "fixed":
+        elif d < layout.dims:
             on_edge = staggered(quantity.centring, d)
             last = layout.cells[d] - 1 + on_edge
-            negated ^= quantity.edges[d] == "odd" and not 0 <= at <= last
-            at = on_edge - 1 - at if at < 0 else at if at <= last else 2 * last + 1 - on_edge - at
+            edge = quantity.edges[d][at > last]
+            if not 0 <= at <= last and edge == "nearest":
+                at = min(max(at, 0), last)
+            elif not 0 <= at <= last and edge != "fixed":
+                negated ^= edge == "odd"
+                at = on_edge - 1 - at if at < 0 else 2 * last + 1 - on_edge - at
         places.append(at)
     return (*places, negated)
 
 
 def halo(plan: bridge.Plan, q: int) -> set:
     """Return the local points that an exchange must fill: ghost points, in one dimension or several, whose every ghost
-    direction has a neighbour or is mirrored."""
+    direction has a neighbour or an edge that is filled."""
     owned, allocated = plan.owned[q], plan.allocated[q]
-    mirrors = [edge != "fixed" for edge in plan.spec.quantities[q].edges]
+    filled = [[edge != "fixed" for edge in pair] for pair in plan.spec.quantities[q].edges]
 
     def wanted(point) -> bool:
         low = [p < lo for p, lo in zip(point, owned.lo, strict=True)]
         high = [p >= hi for p, hi in zip(point, owned.hi, strict=True)]
         ghosts = sum(low) + sum(high)
         there = all(
-            (not low[d] or mirrors[d] or plan.has_neighbour[d][0])
-            and (not high[d] or mirrors[d] or plan.has_neighbour[d][1])
+            (not low[d] or filled[d][0] or plan.has_neighbour[d][0])
+            and (not high[d] or filled[d][1] or plan.has_neighbour[d][1])
             for d in range(3)
         )
         return there and (ghosts >= 1 if plan.spec.corners else ghosts == 1)

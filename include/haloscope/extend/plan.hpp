@@ -30,9 +30,9 @@ inline int bytes_of(Summand s) {
   constexpr int bytes[] = {1, 1, 2, 4, 8, 4, 8};
   return bytes[static_cast<int>(s)];
 }
-/// The content of ghost points beyond an edge of a grid that does not wrap around: values that stay, values of the inner
-/// points mirrored at the edge, unchanged or negated (a reflecting wall, whose normal velocity is odd), or the nearest
-/// inner value (an open boundary).
+/// The content of ghost points beyond an edge of a grid that does not wrap around: values that stay, values of the
+/// inner points mirrored at the edge, unchanged or negated (a reflecting wall, whose normal velocity is odd), or the
+/// nearest inner value (an open boundary).
 enum class Edge : std::uint8_t { fixed, even, odd, nearest };
 HALOSCOPE_WORDS(Edge, "edge", "fixed", "even", "odd", "nearest");
 /// The edges of a dimension.

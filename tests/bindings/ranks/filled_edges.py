@@ -86,6 +86,26 @@ def check_one(draw: random.Random) -> None:
         np.testing.assert_array_equal(field.arrays, one)
 
 
+def check_holes() -> None:
+    """Ghost points towards a hole keep their values; those beyond the grid's edges are filled."""
+    place = COMM.rank if COMM.rank < 2 else COMM.rank + 1  # cells 4 and 5 of axis 0 belong to no rank
+    grid = haloscope.Grid(
+        COMM, (2 * COMM.size + 2, 2), owned=(slice(2 * place, 2 * place + 2), slice(0, 2)), holes=True
+    )
+    u = np.full((4, 4), -1.0)
+    u[1:-1, 1:-1] = COMM.rank + 1
+    with haloscope.Exchange(grid, haloscope.Field(u, edges="even"), strategy="direct/p2p", corners=False) as halo:
+        halo()
+    at_low, at_high = COMM.rank == 2, COMM.rank in (1, COMM.size - 1) and COMM.size > 1
+    if COMM.rank == 0 and COMM.size == 1:
+        at_high = True
+    low = COMM.rank + 1 if COMM.rank == 0 else -1 if at_low else COMM.rank
+    last = place == COMM.size  # at the end of the grid
+    high = COMM.rank + 1 if last else -1 if at_high else COMM.rank + 2
+    assert (u[0, 1:-1] == low).all() and (u[-1, 1:-1] == high).all(), u
+    assert (u[1:-1, 0] == COMM.rank + 1).all() and (u[1:-1, -1] == COMM.rank + 1).all()
+
+
 def check_refusals() -> None:
     grid = haloscope.Grid(COMM, (4 * COMM.size, 4))
     u = grid.zeros()
@@ -95,10 +115,17 @@ def check_refusals() -> None:
             haloscope.Exchange(grid, [haloscope.Field(array, **options)])
         assert part in str(caught.value), str(caught.value)
 
-    refused("edges has 'mirrored'; each is one of fixed, even, odd, nearest", u, edges="mirrored")
+    refused("edges of array 0 has 'mirrored'; each is one of fixed, even, odd, nearest", u, edges="mirrored")
     refused("for 2 axes", u, edges=["even"])
-    refused("edges has 3", u, edges=["even", ("odd", 3)])
-    refused("only reals of 4 or 8 bytes can be negated", grid.zeros(dtype="i8"), edges="odd")
+    refused("edges of array 0 has 3", u, edges=["even", ("odd", 3)])
+    refused("for an axis", u, edges=["even", ("odd", "odd", "odd")])
+    for dtype in ("i8", "c8", ">f8", "S8", "f2", [("a", "f4"), ("b", "f4")]):
+        refused("only reals of 4 or 8 bytes can be negated", grid.zeros(dtype=dtype), edges="odd")
+    refused("only reals of 4 or 8 bytes can be negated", np.zeros((*u.shape, 2), "f4"), edges="odd")
+    thin = haloscope.Grid(COMM, (4 * COMM.size, 1), process_grid=(COMM.size, 1))
+    halo = [(1, 1), (2, 2)]
+    with pytest.raises(haloscope.UsageError, match="mirrors 2 layers in x"):
+        haloscope.Exchange(thin, haloscope.Field(thin.zeros(halo), halo, edges=["fixed", "even"]))
     refused("no room beyond them", u, edges="even", outer=False)
     if COMM.size > 1:
         refused("the ranks", u, edges="even" if COMM.rank == 0 else "odd")
@@ -106,4 +133,5 @@ def check_refusals() -> None:
 
 if __name__ == "__main__":
     check_refusals()
+    check_holes()
     check_many(check_one, "edges")

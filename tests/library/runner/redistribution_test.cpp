@@ -369,7 +369,7 @@ TEST(Redistribution, OfFieldsOnADeviceNeedsNoStrategyAndTheEnvironmentChoosesNon
   imitated::release(v);
 }
 
-/// Returns the cells next to this rank's block in dimension d, which its neighbours own: of the low side, then the high.
+/// Returns the cells next to this rank's block in dimension d, which its neighbours own: on the low side, the high one.
 std::vector<Box> adjacent_boxes(const Grid<2>& grid, int d, std::int64_t width, std::int64_t cells) {
   std::vector<Box> adjacent;
   for (const int side : {0, 1}) {

@@ -165,6 +165,13 @@ void add_copies(Plan& plan, const Layout& layout, const Round& round, int number
     }
 }
 
+/// Returns the content of the ghost points of a side: fixed towards neighbours and holes.
+Edge edge_of(const Plan& plan, const Layout& layout, const Quantity& quantity, int d, int side) {
+  const Box own = layout.owned(plan.rank);
+  const bool at_edge = side == 0 ? own.lo[d] == 0 : own.hi[d] == layout.grid().cells[d];
+  return at_edge && !layout.grid().periodic[d] ? quantity.edges[d].of(side) : Edge::fixed;
+}
+
 /// Adds copies for the ghost layers beyond edges, in order: each is filled from an inner one. Goes dimension by
 /// dimension, so that layers beyond an edge of two or three dimensions are filled from ghost points.
 void add_edges(Plan& plan, const Layout& layout) {
@@ -173,22 +180,21 @@ void add_edges(Plan& plan, const Layout& layout) {
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
     for (int d = 0; d < plan.dims; ++d) {
       const Quantity& quantity = spec.quantities[q];
-      if (layout.grid().periodic[d]) continue;
       const ExchangeSpec::Sides sides = spec.sides_of(q);
       const Box points = grown(plan.owned(q), sides.rows_low, sides.rows_high);
       Copy copy{.quantity = q, .round = plan.rounds, .to = points};
       for (int e = 0; e < plan.dims && spec.corners; ++e) {
         if (e == d) continue;
         const auto filled = [&](int side) {
-          return plan.has_neighbour[e][side] || (e < d && quantity.edges[e].of(side) != Edge::fixed);
+          return plan.has_neighbour[e][side] || (e < d && edge_of(plan, layout, quantity, e, side) != Edge::fixed);
         };
         if (filled(0)) copy.to.lo[e] -= sides.low[e];
         if (filled(1)) copy.to.hi[e] += sides.high[e];
       }
       const int on_edge = staggered(quantity.centring, d);
       for (const int side : {0, 1}) {
-        const Edge edge = quantity.edges[d].of(side);
-        if (plan.has_neighbour[d][side] || edge == Edge::fixed) continue;
+        const Edge edge = edge_of(plan, layout, quantity, d, side);
+        if (edge == Edge::fixed) continue;
         const int layers = side == 0 ? sides.low[d] : sides.high[d];
         copy.negate = edge == Edge::odd;
         for (int layer = 1; layer <= layers; ++layer) {
@@ -248,6 +254,23 @@ void check_beyond(const Layout& layout, const ExchangeSpec& spec) {
   }
 }
 
+/// @throws UsageError for more layers than inner points that they mirror.
+void check_mirrors(const Layout& layout, const ExchangeSpec& spec) {
+  for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
+    for (int d = 0; d < layout.dims(); ++d)
+      for (const int side : {0, 1}) {
+        const Quantity& quantity = spec.quantities[static_cast<std::size_t>(q)];
+        const Edge edge = quantity.edges[d].of(side);
+        const int layers = (side == 0 ? spec.low_of(q) : spec.high_of(q))[d];
+        if ((edge != Edge::even && edge != Edge::odd) || layout.grid().periodic[d] ||
+            layers <= layout.smallest_extent(d))
+          continue;
+        throw UsageError("field '" + quantity.name + "' mirrors " + std::to_string(layers) + " layers in " +
+                         std::string(1, "xyz"[d]) + ", and the smallest block there has " +
+                         std::to_string(layout.smallest_extent(d)) + " cells; use fewer layers, or edge nearest");
+      }
+}
+
 void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   if (spec.quantities.empty()) throw UsageError("an exchange needs at least one field");
   for (const Quantity& q : spec.quantities)
@@ -257,8 +280,10 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   for (const Quantity& q : spec.quantities)
     if (std::any_of(q.edges.begin(), q.edges.end(),
                     [](const Edges& e) { return e.low == Edge::odd || e.high == Edge::odd; }) &&
-        (q.type == ScalarType::integer || (q.element_bytes != 4 && q.element_bytes != 8)))
+        (q.type == ScalarType::integer || (q.element_bytes != 4 && q.element_bytes != 8) ||
+         (q.number_bytes != 0 && q.number_bytes != q.element_bytes)))
       throw UsageError("field '" + q.name + "' has an odd edge, and only reals of 4 or 8 bytes can be negated");
+  check_mirrors(layout, spec);
   std::array<int, 3> order = spec.order;
   std::sort(order.begin(), order.end());
   if (order != std::array<int, 3>{0, 1, 2}) throw UsageError("the dimension order must name 0, 1 and 2 once each");

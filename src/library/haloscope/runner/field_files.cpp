@@ -339,6 +339,7 @@ void transfer(MPI_Comm comm, const Layout& layout, Transfer kind, const std::fun
     std::optional<Slab> slab;
     agree(comm, [&] {
       file = make();
+      for (FieldRef& u : file.field) u.quantity.edges = {};
       check_size(comm, layout);
       check_field(file.field, layout, rank_in(comm));
       if (file.path.empty()) throw UsageError("the name of a field's file is empty; pass a path, as 'u.npy'");

@@ -78,6 +78,7 @@ ExchangeSpec spec_of(MPI_Comm comm, const Ends& ends) {
   none.corners = false;
   ExchangeSpec spec = spec_of(ends.sources, ends.from.dims(), none, blocks);
   spec_of(ends.targets, ends.to.dims(), none, target_blocks);  // checks their slots
+  for (Quantity& quantity : spec.quantities) quantity.edges = {};
   const std::vector<Quantity> fields = spec.quantities;
   spec.quantities.insert(spec.quantities.end(), fields.begin(), fields.end());
   spec.widths.clear();
