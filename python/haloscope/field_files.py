@@ -76,8 +76,8 @@ class _Request:
         refuse_other_types(fields, 1)
         self.fields, self.structs = fields, structs_of(grid, fields)
         with named("path", path):
-            self.path = text("path", os.fspath(path))
-        self.name = library()[0].new("char[]", self.path)
+            name = text("path", os.fspath(path))
+        self.path, self.name = name.decode(), library()[0].new("char[]", name)
         self.dtype = fields[0].arrays[0].dtype
         self.type = library()[0].new("char[]", self.dtype.str.encode())
 
@@ -125,27 +125,27 @@ def _placed(
         if dataset is not None and offset is not None:
             raise UsageError("dataset and offset are two places in a file; pass one of them")
         request = make()
-        path = request.path.decode()
-        hdf5.refuse_open_file(path, verb == "write")
+        hdf5.refuse_open_file(request.path, verb == "write")
         at = -1 if offset is None else count("offset", offset)
         where = "" if dataset is None else text("dataset", dataset).decode()
         return request, where, request.shape(grid), at
 
     request, where, shape, at = agree(grid.comm, name, checked)
-    types = [request.dtype.str if request.dtype.names is None else str(request.dtype)]
-    marks = gather(grid.comm, name, [mark(types), mark([request.path.decode(), str(dataset), str(at)])])
+    types = [request.fields[0].type]
+    marks = gather(grid.comm, name, [mark(types), mark([request.path, str(dataset), str(at)])])
     refuse_unlike_types(grid.comm, types, marks[:, 0], "files")
     if (marks[:, 1] != marks[0, 1]).any():
         raise UsageError(
-            f"the ranks pass different files, datasets or offsets; this one '{request.path.decode()}', {shown(dataset)}"
-            f" and {shown(offset)}: pass the same on all of them"
+            f"the ranks pass different files, datasets or offsets; this one '{request.path}', {shown(dataset)} and"
+            f" {shown(offset)}: pass the same on all of them"
         )
     if dataset is None:
         return request, at
 
     def found() -> int:
-        path = request.path.decode()
-        return hdf5.offset_of(path, where, shape, request.dtype, verb == "write") if grid._rank == 0 else 0
+        if grid._rank != 0:
+            return 0
+        return hdf5.offset_of(request.path, where, shape, request.dtype, verb == "write")
 
     own = agree(grid.comm, name, found)
     return request, int(gather(grid.comm, name, [own])[0, 0])

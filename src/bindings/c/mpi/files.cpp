@@ -1,4 +1,6 @@
 // Files of fields of the C interface.
+#include <optional>
+
 #include "bindings/c/mpi/bridge.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/runner/field_files.hpp"
@@ -7,20 +9,13 @@ namespace haloscope::c {
 namespace {
 
 void move_field(Transfer transfer, const hs_grid* grid, const hs_field* field, const char* type, const char* order,
-                const char* path) {
+                const char* path, std::optional<std::int64_t> offset = {}) {
   const hs_grid& on = needed(grid, "grid");
   transfer_field(on.comm, on.layout, transfer, [&] {
     if (!text(order).empty() && text(order) != "C" && text(order) != "F")
       throw UsageError("order '" + text(order) + "' is unknown; pass C or F");
-    return FieldFile{field_of_blocks(on, field, 0, "field"), &needed(path, "path"), text(type), text(order) == "F"};
-  });
-}
-
-void move_field_at(Transfer transfer, const hs_grid* grid, const hs_field* field, const char* path,
-                   std::int64_t offset) {
-  const hs_grid& on = needed(grid, "grid");
-  transfer_field(on.comm, on.layout, transfer, [&] {
-    return FieldFile{field_of_blocks(on, field, 0, "field"), &needed(path, "path"), {}, false, offset};
+    return FieldFile{field_of_blocks(on, field, 0, "field"), &needed(path, "path"), text(type), text(order) == "F",
+                     offset};
   });
 }
 
@@ -47,11 +42,11 @@ hs_status hs_grid_read(const hs_grid* grid, const hs_field* field, const char* t
 }
 
 hs_status hs_grid_write_at(const hs_grid* grid, const hs_field* field, const char* path, int64_t offset) {
-  return guarded([&] { move_field_at(Transfer::write, grid, field, path, offset); });
+  return guarded([&] { move_field(Transfer::write, grid, field, nullptr, nullptr, path, offset); });
 }
 
 hs_status hs_grid_read_at(const hs_grid* grid, const hs_field* field, const char* path, int64_t offset) {
-  return guarded([&] { move_field_at(Transfer::read, grid, field, path, offset); });
+  return guarded([&] { move_field(Transfer::read, grid, field, nullptr, nullptr, path, offset); });
 }
 
 hs_status hs_grid_refuse_write(const hs_grid* grid, hs_status status, const char* reason) {

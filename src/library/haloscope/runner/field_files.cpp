@@ -312,9 +312,8 @@ std::int64_t check_header(MPI_Comm comm, const FieldFile& file, const Slab& slab
 void read(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab& slab) {
   std::uint64_t version = 0;
   agree(comm, [&] {
-    static_cast<void>(regular_file(file.path));
+    file.offset ? require_bytes(file, slab.all_bytes) : static_cast<void>(regular_file(file.path));
     version = version_of(file.path);
-    if (file.offset) require_bytes(file, slab.all_bytes);
   });
   const std::int64_t begin = file.offset ? *file.offset : check_header(comm, file, slab);
   agree(comm, [&] {
