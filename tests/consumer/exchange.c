@@ -308,7 +308,6 @@ static int wrong_sums(const hs_grid* grid, hs_field field, double* u, size_t cou
   return !refused_with(hs_grid_sum(grid, &field, found), "reals");
 }
 
-/* Communicators that are not of one group of ranks: ranks that pass one get an error, and the program goes on. */
 /* Walls below and above x, an open boundary below y; two layers. */
 static int wrong_edges(int size) {
   hs_grid_options split;
@@ -319,6 +318,7 @@ static int wrong_edges(int size) {
   hs_box own;
   double u[9 * 24], *first = u + 2 * 9 + 2; /* blocks of 5 x 4, of 5 x 20 on one rank */
   void* address = first;
+  char ranks[16];
   const int64_t ny = 20 / size < 4 ? 4 : 20 / size;
   int64_t i, j, d;
   int wrong = 0;
@@ -327,7 +327,8 @@ static int wrong_edges(int size) {
   split.dims = 2;
   split.cells[0] = 5;
   split.cells[1] = ny * size;
-  split.process_grid = size == 1 ? "1x1" : size == 2 ? "1x2" : size == 3 ? "1x3" : size == 4 ? "1x4" : "1x5";
+  snprintf(ranks, sizeof ranks, "1x%d", size);
+  split.process_grid = ranks;
   check(hs_grid_create(MPI_COMM_WORLD, &split, &grid));
   check(hs_grid_owned(grid, &own));
   for (i = 0; i < 9 * 24; ++i) u[i] = -1;
@@ -358,6 +359,7 @@ static int wrong_edges(int size) {
   return wrong;
 }
 
+/* Communicators that are not of one group of ranks: ranks that pass one get an error, and the program goes on. */
 static int wrong_communicators(int rank, int size) {
   hs_grid_options split;
   hs_grid* grid = NULL;

@@ -144,13 +144,19 @@ def test_pkg_config_is_enough_to_compile_a_program(prefix, tmp_path, name, words
         check_program(tmp_path / "program", 2)
 
 
+def build_fortran(prefix: Path, source: str, program: Path, *flags: str, libraries: tuple[str, ...] = ()) -> None:
+    """Build a program of the consumer by gfortran, with the words of pkg-config alone."""
+    folder = program.parent
+    run("mpicc", "-c", CONSUMER / "mpi_for_fortran.c", "-o", folder / "mpi.o")
+    mpi = [word for word in run("mpicc", "-show").split() if word.startswith(("-L", "-l", "-Wl"))]
+    sources = [*flags, f"-I{CONSUMER}", f"-J{folder}", CONSUMER / source, folder / "mpi.o"]
+    run("gfortran", *sources, *packaged(prefix, "haloscope-fortran"), *libraries, *mpi, "-o", program)
+
+
 @needs_fortran
 @needs_pkg_config
 def test_pkg_config_is_enough_to_compile_a_program_in_fortran(prefix, tmp_path):
-    run("mpicc", "-c", CONSUMER / "mpi_for_fortran.c", "-o", tmp_path / "mpi.o")
-    mpi = [word for word in run("mpicc", "-show").split() if word.startswith(("-L", "-l", "-Wl"))]
-    sources = [f"-I{CONSUMER}", f"-J{tmp_path}", CONSUMER / "exchange.f90", tmp_path / "mpi.o"]
-    run("gfortran", *sources, *packaged(prefix, "haloscope-fortran"), *mpi, "-o", tmp_path / "program")
+    build_fortran(prefix, "exchange.f90", tmp_path / "program")
     check_program(tmp_path / "program", 2)
 
 
@@ -176,11 +182,8 @@ def test_ranks_write_and_read_datasets_of_hdf5_by_their_offsets(prefix, tmp_path
 @needs_pkg_config
 @pytest.mark.long
 def test_ranks_of_fortran_write_and_read_datasets_of_hdf5_by_their_offsets(prefix, tmp_path):
-    run("mpicc", "-c", CONSUMER / "mpi_for_fortran.c", "-o", tmp_path / "mpi.o")
-    mpi = [word for word in run("mpicc", "-show").split() if word.startswith(("-L", "-l", "-Wl"))]
-    sources = [*HDF5, f"-I{CONSUMER}", f"-J{tmp_path}", CONSUMER / "hdf5.f90", tmp_path / "mpi.o"]
-    libraries = [*packaged(prefix, "haloscope-fortran"), "-lhdf5_fortran", "-lhdf5", *mpi]
-    run("gfortran", *sources, *libraries, "-o", tmp_path / "program")
+    libraries = ("-lhdf5_fortran", "-lhdf5")
+    build_fortran(prefix, "hdf5.f90", tmp_path / "program", *HDF5, libraries=libraries)
     for ranks in (1, 2, 3):
         check_program(tmp_path / "program", ranks, tmp_path / f"of-fortran-{ranks}.h5")
 

@@ -21,6 +21,7 @@ inline std::vector<Quantity> random_numbers(std::mt19937& random, const GridSpec
                                     {"material", 4, ScalarType::integer},
                                     {"short", 2, ScalarType::integer},
                                     {"flags", 3, ScalarType::integer, Centring::cell, 1, {}, 1}};
+  constexpr std::array filled{Edge::even, Edge::nearest, Edge::odd};  // the last for plain reals alone
   std::vector<Quantity> chosen;
   for (int n = pick(random, 1, 3); n > 0; --n) {
     chosen.push_back(known[pick(random, 0, 7)]);
@@ -29,10 +30,7 @@ inline std::vector<Quantity> random_numbers(std::mt19937& random, const GridSpec
     const bool plain_real = q.type == ScalarType::real && q.number_bytes == 0;
     for (int d = 0; d < grid.dims; ++d)
       for (Edge* edge : {&q.edges[d].low, &q.edges[d].high})
-        if (pick(random, 0, 3) == 0) {
-          *edge = std::array{Edge::even, Edge::nearest,
-                             Edge::odd}[static_cast<std::size_t>(pick(random, 0, plain_real ? 2 : 1))];
-        }
+        if (pick(random, 0, 3) == 0) *edge = filled[static_cast<std::size_t>(pick(random, 0, plain_real ? 2 : 1))];
   }
   return chosen;
 }

@@ -88,7 +88,8 @@ def check_one(draw: random.Random) -> None:
 
 def check_holes() -> None:
     """Ghost points towards a hole keep their values; those beyond the grid's edges are filled."""
-    place = COMM.rank if COMM.rank < 2 else COMM.rank + 1  # cells 4 and 5 of axis 0 belong to no rank
+    hole = min(2, COMM.size)  # of the places along axis 0, of two cells each
+    place = COMM.rank + (COMM.rank >= hole)
     grid = haloscope.Grid(
         COMM, (2 * COMM.size + 2, 2), owned=(slice(2 * place, 2 * place + 2), slice(0, 2)), holes=True
     )
@@ -96,18 +97,18 @@ def check_holes() -> None:
     u[1:-1, 1:-1] = COMM.rank + 1
     with haloscope.Exchange(grid, haloscope.Field(u, edges="even"), strategy="direct/p2p", corners=False) as halo:
         halo()
-    at_low, at_high = COMM.rank == 2, COMM.rank in (1, COMM.size - 1) and COMM.size > 1
-    if COMM.rank == 0 and COMM.size == 1:
-        at_high = True
-    low = COMM.rank + 1 if COMM.rank == 0 else -1 if at_low else COMM.rank
-    last = place == COMM.size  # at the end of the grid
-    high = COMM.rank + 1 if last else -1 if at_high else COMM.rank + 2
-    assert (u[0, 1:-1] == low).all() and (u[-1, 1:-1] == high).all(), u
+
+    def ghost(at: int) -> int:
+        if not 0 <= at <= COMM.size:  # beyond the grid
+            return COMM.rank + 1
+        return -1 if at == hole else at + 1 - (at > hole)
+
+    assert (u[0, 1:-1] == ghost(place - 1)).all() and (u[-1, 1:-1] == ghost(place + 1)).all(), u
     assert (u[1:-1, 0] == COMM.rank + 1).all() and (u[1:-1, -1] == COMM.rank + 1).all()
 
 
 def check_refusals() -> None:
-    grid = haloscope.Grid(COMM, (4 * COMM.size, 4))
+    grid = haloscope.Grid(COMM, (4 * COMM.size, 4 * COMM.size))
     u = grid.zeros()
 
     def refused(part: str, array: np.ndarray, **options: object) -> None:
