@@ -161,6 +161,8 @@ struct PlanBlock {
   Index cells{1, 1, 1};  ///< per dimension
   /// [dimension][low, high]: an exchange fills halos on that side. Own-neighbours count.
   std::array<std::array<bool, 2>, 3> has_neighbour{};
+  /// [dimension][low, high]: that side lies at an edge of the domain, in a dimension that is not periodic.
+  std::array<std::array<bool, 2>, 3> at_edge{};
 };
 
 /// The messages and copies of one rank in one exchange.
@@ -183,6 +185,10 @@ struct Plan : PlanBlock {
     return further_blocks.empty() || q < fields_of_block
                ? *this
                : further_blocks[static_cast<std::size_t>(q / fields_of_block) - 1];
+  }
+  /// Returns the content of the ghost points of a side of quantity q: fixed towards neighbours and holes.
+  Edge edge(int q, int d, int side) const {
+    return block_of(q).at_edge[d][side] ? spec.quantities[static_cast<std::size_t>(q)].edges[d].of(side) : Edge::fixed;
   }
   /// Returns the cells of the first block, in local coordinates.
   Box own_cells() const { return {{0, 0, 0}, cells}; }

@@ -165,16 +165,9 @@ void add_copies(Plan& plan, const Layout& layout, const Round& round, int number
     }
 }
 
-/// Returns the content of the ghost points of a side: fixed towards neighbours and holes.
-Edge edge_of(const Plan& plan, const Layout& layout, const Quantity& quantity, int d, int side) {
-  const Box own = layout.owned(plan.rank);
-  const bool at_edge = side == 0 ? own.lo[d] == 0 : own.hi[d] == layout.grid().cells[d];
-  return at_edge && !layout.grid().periodic[d] ? quantity.edges[d].of(side) : Edge::fixed;
-}
-
 /// Adds copies for the ghost layers beyond edges, in order: each is filled from an inner one. Goes dimension by
 /// dimension, so that layers beyond an edge of two or three dimensions are filled from ghost points.
-void add_edges(Plan& plan, const Layout& layout) {
+void add_edges(Plan& plan) {
   const ExchangeSpec& spec = plan.spec;
   if (plan.own_cells().empty()) return;
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
@@ -186,14 +179,14 @@ void add_edges(Plan& plan, const Layout& layout) {
       for (int e = 0; e < plan.dims && spec.corners; ++e) {
         if (e == d) continue;
         const auto filled = [&](int side) {
-          return plan.has_neighbour[e][side] || (e < d && edge_of(plan, layout, quantity, e, side) != Edge::fixed);
+          return plan.has_neighbour[e][side] || (e < d && plan.edge(q, e, side) != Edge::fixed);
         };
         if (filled(0)) copy.to.lo[e] -= sides.low[e];
         if (filled(1)) copy.to.hi[e] += sides.high[e];
       }
       const int on_edge = staggered(quantity.centring, d);
       for (const int side : {0, 1}) {
-        const Edge edge = edge_of(plan, layout, quantity, d, side);
+        const Edge edge = plan.edge(q, d, side);
         if (edge == Edge::fixed) continue;
         const int layers = side == 0 ? sides.low[d] : sides.high[d];
         copy.negate = edge == Edge::odd;
@@ -413,6 +406,7 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   plan.rank = rank;
   plan.dims = layout.dims();
   plan.cells = layout.local_cells(rank);
+  const Box own = layout.owned(rank);
   plan.spec = spec;
   if (spec.reverse()) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
   if (spec.motion != Motion::fill && apart(spec.merge)) plan.spec.merge = Merge::none;
@@ -430,6 +424,8 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
         sides.low[d] = sides.high[d] = sides.rows_low[d] = sides.rows_high[d] = 0;
       continue;
     }
+    const bool closed = !layout.grid().periodic[d];
+    plan.at_edge[d] = {closed && own.lo[d] == 0, closed && own.hi[d] == layout.grid().cells[d]};
     for (int side : {0, 1}) plan.has_neighbour[d][side] = fills(layout, rank, d, side, spec.corners);
     plan.split[d] = layout.ranks()[d] > 1;
     plan.own_neighbour[d] = layout.grid().periodic[d] && layout.ranks()[d] == 1;
@@ -445,7 +441,7 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
     add_messages(plan, layout, rounds[r], r, true);
     if (!spec.reverse()) add_copies(plan, layout, rounds[r], r);
   }
-  if (spec.motion != Motion::share) add_edges(plan, layout);
+  if (spec.motion != Motion::share) add_edges(plan);
   if (spec.reverse()) make_reverse(plan, layout, rounds);
   return plan;
 }

@@ -24,11 +24,6 @@ bool connected(const Plan& plan, int d) {
   return planes || spec.low[d] + spec.high[d] > 0;
 }
 
-/// Returns true if ranks send to others than their neighbours in the process grid.
-bool reaches_any(const LinkContext& context) {
-  return context.plan->spec.motion == Motion::redistribute || context.layout->has_several_blocks();
-}
-
 /// Returns the ranks that choose and that a chain of messages may connect to this one. Collective.
 /// @param chooses  true: this rank has a choice.
 std::vector<int> component(const LinkContext& context, bool chooses) {
@@ -36,7 +31,7 @@ std::vector<int> component(const LinkContext& context, bool chooses) {
   std::vector<int> all(static_cast<std::size_t>(context.layout->size()));
   CHECK_MPI(MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, context.comm));
   const auto is_apart = [&](int rank) {
-    if (reaches_any(context)) return false;
+    if (context.between_any_ranks()) return false;
     const auto own = context.layout->coords(context.plan->rank), other = context.layout->coords(rank);
     for (int d = 0; d < 3; ++d)
       if (!connected(*context.plan, d) && other[d] != own[d]) return true;
@@ -50,7 +45,7 @@ std::vector<int> component(const LinkContext& context, bool chooses) {
 
 /// Returns the maximum number of hops between the ranks of a component.
 int diameter(const LinkContext& context) {
-  if (context.layout->has_holes() || reaches_any(context)) return context.layout->size() - 1;  // around holes
+  if (context.layout->has_holes() || context.between_any_ranks()) return context.layout->size() - 1;  // around holes
   int hops = 0;
   for (int d = 0; d < 3; ++d)
     if (connected(*context.plan, d)) hops += context.layout->ranks()[d] - 1;

@@ -104,13 +104,12 @@ void require_apart(const SlotView& view, const Box& points, const std::string& n
 Box points_moved(const Plan& plan, int q) {
   if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0) return landing_box(plan, q);
   if (plan.owned(q).empty()) return {};
-  const auto& edges = plan.spec.quantities[static_cast<std::size_t>(q)].edges;
   const ExchangeSpec::Sides sides = plan.spec.sides_of(q);
   const auto& has_neighbour = plan.block_of(q).has_neighbour;
   Widths low = sides.rows_low, high = sides.rows_high;
   for (int d = 0; d < plan.dims; ++d) {
-    if (has_neighbour[d][0] || edges[d].low != Edge::fixed) low[d] += sides.low[d];
-    if (has_neighbour[d][1] || edges[d].high != Edge::fixed) high[d] += sides.high[d];
+    if (has_neighbour[d][0] || plan.edge(q, d, 0) != Edge::fixed) low[d] += sides.low[d];
+    if (has_neighbour[d][1] || plan.edge(q, d, 1) != Edge::fixed) high[d] += sides.high[d];
   }
   return grown(plan.owned(q), low, high);
 }

@@ -119,7 +119,7 @@ std::vector<int> WindowLink::numbers_in_round() const {
 void WindowLink::make_message_windows(const Hints& hints) {
   const Layout& layout = *context_.layout;
   const auto name = [&](const Port& p) {
-    if (context_.plan->spec.motion == Motion::redistribute || layout.has_several_blocks()) {  // ranks have no position
+    if (context_.between_any_ranks()) {
       const int step = (p.out ? p.peer - rank_ : rank_ - p.peer) + layout.size();
       return (static_cast<std::int64_t>(step % layout.size()) << 32) + p.tag;
     }
