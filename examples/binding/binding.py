@@ -4,9 +4,9 @@ It makes the calls of docs/extend/language.md and no others. For Python, use the
 """
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p, sizeof
 
-ABI = 9  # HS_ABI of the header from which the structs below were copied
+ABI = 10  # HS_ABI of the header from which the structs below were copied
 Triple, Triple64 = c_int32 * 3, c_int64 * 3
 
 
@@ -17,7 +17,7 @@ class Box(ctypes.Structure):
 
 
 class GridOptions(ctypes.Structure):
-    """hs_grid_options; hs_grid_init() writes the defaults."""
+    """hs_grid_options; hs_grid_init_sized() writes the defaults."""
 
     _fields_ = [
         ("struct_size", c_uint64),
@@ -38,11 +38,13 @@ class GridOptions(ctypes.Structure):
         ("active_ranks", c_int32),
         ("block_count", c_int32),
         ("blocks", POINTER(Box)),
+        ("fold", c_int32),
+        ("reserved", c_int32),
     ]
 
 
 class Field(ctypes.Structure):
-    """hs_field: one array; hs_field_init() writes the defaults."""
+    """hs_field: one array; hs_field_init_sized() writes the defaults."""
 
     _fields_ = [
         ("struct_size", c_uint64),
@@ -56,11 +58,13 @@ class Field(ctypes.Structure):
         ("number_bytes", c_int32),
         ("name", c_char_p),
         ("edges", c_int32 * 2 * 3),
+        ("on_high_face", Triple),
+        ("reserved", c_int32),
     ]
 
 
 class ExchangeOptions(ctypes.Structure):
-    """hs_exchange_options; hs_exchange_init() writes the defaults."""
+    """hs_exchange_options; hs_exchange_init_sized() writes the defaults."""
 
     _fields_ = [
         ("struct_size", c_uint64),
@@ -93,7 +97,7 @@ class Grid:
     def __init__(self, library, comm, cells, periodic):
         self.library, self.handle = library, c_void_p()
         options = GridOptions()
-        library.c.hs_grid_init(byref(options))
+        library.c.hs_grid_init_sized(byref(options), c_uint64(sizeof(options)))
         options.dims = len(cells)
         options.cells[: len(cells)] = cells
         options.periodic[: len(cells)] = [periodic] * len(cells)
@@ -122,11 +126,11 @@ class Exchange:
         self.first = (c_void_p * len(slots))(*slots)
         dims = len(strides)
         field = Field()
-        self.library.c.hs_field_init(byref(field))
+        self.library.c.hs_field_init_sized(byref(field), c_uint64(sizeof(field)))
         field.first, field.stride, field.name = self.first, Triple64(*strides), name
         field.low = field.high = Triple(*([1] * dims))
         options = ExchangeOptions()
-        self.library.c.hs_exchange_init(byref(options))
+        self.library.c.hs_exchange_init_sized(byref(options), c_uint64(sizeof(options)))
         options.slots = len(slots)
         self.library.call("hs_exchange_create", grid.handle, byref(field), 1, byref(options), byref(self.handle))
 

@@ -39,6 +39,9 @@ enum {
 };
 enum { HS_NOT_SPLIT = -1 }; /* in `axes`: the communicator does not split this dimension */
 
+/* A grid turns about the nodes of cells on its high edge of y, or about the centres of its last row of cells. */
+enum { HS_FOLD_NONE, HS_FOLD_NODE, HS_FOLD_CELL };
+
 typedef struct hs_grid_options {
   uint64_t struct_size;
   int64_t cells[3];      /* global, each >= 1; default 1 */
@@ -72,11 +75,17 @@ typedef struct hs_grid_options {
    * Arrays of devices need one block a rank */
   int32_t block_count; /* -1 (default): `owned` is the only one */
   const hs_box* blocks;
+  /* HS_FOLD_...: exchanges fill the rows beyond the high edge of y from inner rows in reverse, and make points on the
+   * fold equal, as at the north of tripolar ocean grids; default NONE. The grid is periodic in x and not in y. A field
+   * whose edge there is ODD changes its sign. Accumulations, shares and arrays of devices need a grid without a fold */
+  int32_t fold;
+  int32_t reserved;
 } hs_grid_options;
 
 typedef struct hs_grid hs_grid;
 
-void hs_grid_init(hs_grid_options* options);
+#define hs_grid_init(options) hs_grid_init_sized((options), sizeof *(options))
+void hs_grid_init_sized(hs_grid_options* options, uint64_t size);
 /* Creates a grid split over the ranks of `comm`, which must live as long as exchanges are created on the grid.
  * Fails with HS_USAGE for cells or ranks that do not fit each other, boxes that overlap, leave a gap or do not line
  * up (naming the cell), a communicator with a different topology or a graph, an inter-communicator; for MPI_COMM_NULL
@@ -100,9 +109,12 @@ typedef struct hs_grid_data {
   int32_t dims, size; /* size: number of ranks */
   int32_t blocks;     /* of this rank */
   int32_t several;    /* 1: some rank has several blocks */
+  int32_t fold;       /* HS_FOLD_... */
+  int32_t reserved;
 } hs_grid_data;
 
-void hs_grid_data_init(hs_grid_data* data);
+#define hs_grid_data_init(data) hs_grid_data_init_sized((data), sizeof *(data))
+void hs_grid_data_init_sized(hs_grid_data* data, uint64_t size);
 /* Writes the members that the caller's header has. Local. */
 hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data);
 /* Returns a rank's position in the process grid. This call and the next one fail with HS_USAGE for a rank that the grid
@@ -166,9 +178,14 @@ typedef struct hs_field {
   /* HS_EDGE_..., by dimension, of the low and the high side; default FIXED. Others need memory for the ghost layers
    * beyond the edge. ODD: reals of 4 or 8 bytes. Sums, files and redistributions ignore them. */
   int32_t edges[3][2];
+  /* 1: the value of a cell lies on its high face in this dimension, as velocities of ocean models do in arrays of one
+   * shape; default 0. Only a fold depends on it */
+  int32_t on_high_face[3];
+  int32_t reserved;
 } hs_field;
 
-void hs_field_init(hs_field* field);
+#define hs_field_init(field) hs_field_init_sized((field), sizeof *(field))
+void hs_field_init_sized(hs_field* field, uint64_t size);
 
 typedef struct hs_exchange_options {
   uint64_t struct_size;
@@ -181,7 +198,8 @@ typedef struct hs_exchange_options {
 
 typedef struct hs_exchange hs_exchange;
 
-void hs_exchange_init(hs_exchange_options* options);
+#define hs_exchange_init(options) hs_exchange_init_sized((options), sizeof *(options))
+void hs_exchange_init_sized(hs_exchange_options* options, uint64_t size);
 /* Opens an exchange of `count` >= 1 arrays, of any mixture of types. Their memory must stay in place. Where a rank has
  * several blocks: the arrays of the first block, then the same ones of the next.
  * options  NULL: the defaults. HALOSCOPE_STRATEGY in the environment of rank 0 overrides the strategy, which
@@ -245,7 +263,8 @@ typedef struct hs_part {
   int32_t reserved;
 } hs_part;
 
-void hs_part_init(hs_part* part);
+#define hs_part_init(part) hs_part_init_sized((part), sizeof *(part))
+void hs_part_init_sized(hs_part* part, uint64_t size);
 /* The calls above for a part of the exchange; hs_exchange_progress() and hs_exchange_finish() continue them.
  * part  NULL: the whole exchange.
  * Fail with HS_USAGE for a field that the exchange lacks or that is named twice, and for more layers than it fills.

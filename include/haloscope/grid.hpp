@@ -118,6 +118,12 @@ class Grid {
                         const std::vector<int>& nodes = {}) {
     return split(comm, cells, periodic, own, holes, nodes);
   }
+  /// Returns the same grid folded at its high edge of y, as at the north of tripolar ocean grids: exchanges then fill
+  /// the rows beyond it from inner rows in reverse, and make points on the fold equal. A field whose edge there is odd
+  /// changes its sign; `Quantity::on_high_face` is for velocities. Accumulations, shares, Steppers and devices need a
+  /// grid without a fold. Local.
+  /// @throws UsageError as Layout::folded() does.
+  Grid folded(Fold fold) const { return Grid(comm_, layout_.folded(fold), nodes_); }
   MPI_Comm comm() const { return comm_; }
   const Layout& layout() const { return layout_; }
   int rank() const { return rank_; }
@@ -133,9 +139,12 @@ class Grid {
   Box owned() const { return layout_.owned(rank_); }
   Box owned(int block) const { return layout_.by_block().owned(number_of(block)); }
   /// Returns true if an exchange fills halos on this side (0 low, 1 high) of dimension d.
-  bool has_neighbour(int d, int side) const { return layout_.has_neighbour(rank_, d, side); }
+  bool has_neighbour(int d, int side) const {
+    return layout_.has_neighbour(rank_, d, side) || layout_.is_folded(rank_, d, side);
+  }
   bool has_neighbour(int d, int side, int block) const {
-    return layout_.by_block().has_neighbour(number_of(block), d, side);
+    const Layout& by_block = layout_.by_block();
+    return by_block.has_neighbour(number_of(block), d, side) || by_block.is_folded(number_of(block), d, side);
   }
 
  private:

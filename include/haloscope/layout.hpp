@@ -10,14 +10,22 @@
 #include <vector>
 
 #include "haloscope/box.hpp"
+#include "haloscope/extend/words.hpp"
 
 namespace haloscope {
+
+/// The fold of a grid: the high edge of y meets itself, so that the rows beyond it are inner rows in reverse, as at the
+/// north of tripolar ocean grids. It turns about nodes of cells (F pivot), or about centres of cells in the last row
+/// (T pivot).
+enum class Fold : std::uint8_t { none, node, cell };
+HALOSCOPE_WORDS(Fold, "fold", "none", "node", "cell");
 
 /// The global grid. `cells[d]` >= 1 counts cells in dimension d; dimensions >= `dims` must have 1 cell.
 struct GridSpec {
   int dims = 3;
   Index cells{1, 1, 1};
   std::array<bool, 3> periodic{false, false, false};
+  Fold fold = Fold::none;  ///< of the high edge of y, in a grid that is periodic in x and not in y
   bool operator==(const GridSpec&) const = default;
 };
 
@@ -75,6 +83,10 @@ class Layout {
   /// @throws UsageError for fewer ranks than this layout has. Local.
   Layout with_idle_ranks(int ranks) const;
 
+  /// Returns the same split of a folded grid.
+  /// @throws UsageError for a fold of a grid that is not periodic in x, is periodic in y or lacks y. Local.
+  Layout folded(Fold fold) const;
+
   const GridSpec& grid() const { return grid_; }
   const ProcessGrid& ranks() const { return ranks_; }
   int dims() const { return grid_.dims; }
@@ -120,6 +132,8 @@ class Layout {
   /// Returns true if a rank borders on `rank` on this side (0 low, 1 high) of dimension d, even if only at an edge or
   /// corner, next to a hole. May be `rank` itself.
   bool has_neighbour(int rank, int d, int side) const;
+  /// Returns true if this side (0 low, 1 high) of dimension d is where the grid is folded.
+  bool is_folded(int rank, int d, int side) const;
   /// Returns the rank that owns global cell `cell` (inside the grid); -1 in a hole.
   int owner(const Index& cell) const;
   bool operator==(const Layout&) const = default;

@@ -6,6 +6,7 @@
  *    by a call, and fails with HS_USAGE; all copies of a handle end when one of them is freed.
  *  - Structs start with `struct_size`; `..._init` sets it and every default. So a program that was built with an older
  *    header runs with a newer library, which has members that the program lacks. Only hs_box, two points, has no size.
+ *    `..._init` is a macro, so that the size is the caller's; bindings call `..._init_sized` with the size of theirs.
  */
 #ifndef HALOSCOPE_STATUS_H
 #define HALOSCOPE_STATUS_H
@@ -13,7 +14,7 @@
 #include <stdint.h>
 
 /* The version of these interfaces; a library with another hs_abi() must not be called through this header. */
-#define HS_ABI 9
+#define HS_ABI 10
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "haloscope/box.hpp"
@@ -29,6 +30,8 @@ struct SlotView {
 
 /// Quantity -> slot -> view. All slots of one quantity have the same strides.
 using Views = std::vector<std::vector<SlotView>>;
+/// The first ones of some views.
+using FieldViews = std::span<const std::vector<SlotView>>;
 
 /// A caller's stream on a device, as the handle of the device's driver: a cudaStream_t or hipStream_t, or one of
 /// imitated.hpp. Null: the driver's default stream, whose work comes after all work enqueued before it on streams made

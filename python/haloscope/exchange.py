@@ -156,7 +156,7 @@ class Exchange(Opened):
             refuse_other(one, block, "the name", name, name and first.name)
         structs = structs_of(self.grid, described)
         options = ffi.new("hs_exchange_options*")
-        lib.hs_exchange_init(options)
+        lib.hs_exchange_init_sized(options, ffi.sizeof("hs_exchange_options"))
         options.corners, options.slots, options.guard = flag("corners", corners), slots, flag("guard", guard)
         if strategy is not None:
             self._strategy = ffi.new("char[]", text("strategy", strategy))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from haloscope import memory
-from haloscope.arguments import each, flag, is_one, named, shown, text
+from haloscope.arguments import each, flag, for_axes, is_one, named, shown, text
 from haloscope.errors import UsageError
 from haloscope.grid import Block, Centring, Grid, Halo, sides_of
 from haloscope.ranks import library
@@ -38,6 +38,8 @@ class Field:
         have the values of the inner points mirrored at the edge, "odd" ones the negated values (a wall, whose normal
         velocity is odd), "nearest" ones the nearest inner value (an open boundary). For all edges, or per axis one for
         both or (low, high). "odd" needs reals of 4 or 8 bytes.
+    high_faces: whether values of cells lie on the high faces of their cells, per axis or for all, as velocities of
+        ocean models do in arrays of one shape. Only a fold of the grid depends on it.
     """
 
     arrays: Array | tuple[Array, ...]
@@ -47,6 +49,7 @@ class Field:
     name: str = ""
     room: Halo | None = None
     edges: Any = "fixed"
+    high_faces: bool | Sequence[bool] = False
 
 
 def fields_of(arrays: Any) -> list[Field]:
@@ -179,6 +182,12 @@ class Described:
         self.edges = edges_of(field.edges, grid._dims, self.name)
         if not field.outer and any(edge != "fixed" for side in self.edges for edge in side):
             raise UsageError(f"{self.name} has edges that the exchange fills, and no room beyond them; leave outer out")
+        self.high_faces = for_axes("high_faces", field.high_faces, grid._dims, flag, "True or False for each axis")
+        if len(self.high_faces) != grid._dims:
+            raise UsageError(
+                f"high_faces of {self.name} has {len(self.high_faces)} flags for {grid._dims} axes; pass one for each, "
+                "or one for all"
+            )
         self.centring = field.centring or self._centring_by_shape(grid)
         for array in self.arrays:
             self._check(grid, array)
@@ -257,4 +266,5 @@ class Described:
         for axis, (low, high) in enumerate(self.sides):
             d = grid._dimension(axis)
             into.low[d], into.high[d], into.stride[d] = low, high, self.arrays[0].strides[axis]
+            into.on_high_face[d] = self.high_faces[axis]
             into.edges[d] = [EDGES.index(edge) for edge in self.edges[axis]]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Halo = int | Sequence[int | tuple[int, int]]
 _SLICES = "a slice for each axis, as (slice(0, 4), slice(0, 8)), or for several blocks a list of such tuples"
+FOLDS = ("none", "node", "cell")  # HS_FOLD_
 Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
 
 
@@ -59,12 +60,13 @@ def split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
 class Block:
     """The cells of one block of a rank.
 
-    Attributes: `owned`, its cells as global slices, and `shape`, its cells, per axis; `cells`, `periodic` of the grid;
-    `order`.
+    Attributes: `owned`, its cells as global slices, and `shape`, its cells, per axis; `cells`, `periodic` and `fold` of
+    the grid; `order`.
     """
 
     cells: tuple[int, ...]
     periodic: tuple[bool, ...]
+    fold: str
     owned: tuple[slice, ...]
     shape: tuple[int, ...]
     order: Literal["C", "F"]
@@ -80,9 +82,10 @@ class Block:
 
     def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return the widths, with 0 where this rank's cells end at an edge of the grid."""
+        folded = [self.fold != "none" and self._dimension(axis) == 1 for axis in range(self._dims)]
         ends = [
-            (not wraps and part.start <= 0, not wraps and part.stop >= cells)
-            for part, cells, wraps in zip(self.owned, self.cells, self.periodic, strict=True)
+            (not wraps and part.start <= 0, not wraps and not folds and part.stop >= cells)
+            for part, cells, wraps, folds in zip(self.owned, self.cells, self.periodic, folded, strict=True)
         ]
         return without_ends(ends, sides)
 
@@ -116,6 +119,7 @@ class _OneOfSeveral(Block):
 
     def __init__(self, grid: Grid, owned: tuple[slice, ...]):
         self.cells, self.periodic, self.order, self._dims = grid.cells, grid.periodic, grid.order, grid._dims
+        self.fold = grid.fold
         self.owned, self.shape = owned, _extents(owned)
 
 
@@ -145,6 +149,7 @@ class Grid(Block, Unique):
         nodes: Sequence[int] | None = None,
         axes: Sequence[int | None] | None = None,
         active_ranks: int | None = None,
+        fold: Literal["none", "node", "cell"] = "none",
     ):
         """Split `cells` (global, per axis, 1 to 3 axes) over `comm`. Collective.
 
@@ -176,6 +181,11 @@ class Grid(Block, Unique):
         active_ranks: ranks that own cells, the first ones, for coarse grids and gathered fields. The others have arrays
             without cells and take part in collective calls. Not allowed with a Cartesian topology, nor with `owned`.
             Default: all; where no process grid of all ranks fits the cells, the largest number that fits.
+        fold: the grid meets itself at the end of y, the last axis but one (with order "F": axis 1), as at the north of
+            tripolar ocean grids: about nodes of cells ("node") or about centres of the last row ("cell"). Exchanges
+            then fill the rows beyond it from inner rows in reverse, and make points on the fold equal; fields whose
+            edge there is "odd" change their sign. x is periodic and y is not. Accumulations, shares and arrays of
+            devices need a grid without a fold.
 
         Raises UsageError on all ranks for ranks and cells that do not fit each other, boxes that overlap or leave a gap
         (naming the cell), a topology with other positions or periods, a graph, and an order that differs between ranks;
@@ -188,7 +198,7 @@ class Grid(Block, Unique):
             comm,
             "a grid",
             lambda: self._options(
-                cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes, active_ranks
+                cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes, active_ranks, fold
             ),
             lambda: self.order,
         )
@@ -210,6 +220,7 @@ class Grid(Block, Unique):
         nodes: Sequence[int] | None,
         axes: Any,
         active_ranks: int | None,
+        fold: str,
     ) -> Any:
         ffi, lib = library()
         counts = [count("cells", c) for c in each("cells", cells, "a number for each axis, as (512, 512)")]
@@ -220,10 +231,13 @@ class Grid(Block, Unique):
         self.order: Literal["C", "F"] = "F" if order == "F" else "C"
         self._dims = len(counts)
         options = ffi.new("hs_grid_options*")
-        lib.hs_grid_init(options)
+        lib.hs_grid_init_sized(options, ffi.sizeof("hs_grid_options"))
         options.dims, options.holes, options.reorder = len(counts), flag("holes", holes), flag("reorder", reorder)
         if active_ranks is not None:
             options.active_ranks = whole("active_ranks", active_ranks)
+        if not isinstance(fold, str) or fold not in FOLDS:
+            raise UsageError(f"fold is {shown(fold)}; it is one of {', '.join(FOLDS)}")
+        options.fold = FOLDS.index(fold)
         if nodes is not None:
             numbers = each("nodes", nodes, "the number of a node for each rank")
             self._nodes = ffi.new("int32_t[]", [whole("nodes", node) for node in numbers])
@@ -326,10 +340,11 @@ class Grid(Block, Unique):
     def _read(self) -> None:
         ffi, lib = library()
         data, box = ffi.new("hs_grid_data*"), ffi.new("hs_box*")
-        lib.hs_grid_data_init(data)
+        lib.hs_grid_data_init_sized(data, ffi.sizeof("hs_grid_data"))
         call("hs_grid_get", self._handle, data)
         self.cells, self.ranks = self._by_axis(data.cells), self._by_axis(data.ranks)
         self.periodic = tuple(map(bool, self._by_axis(data.periodic)))
+        self.fold = FOLDS[data.fold]
         blocks = []
         for block in range(max(1, data.blocks)):
             call("hs_grid_block", self._handle, block, box)

@@ -68,7 +68,7 @@ class Parts:
         """Return the struct, and the memory that it points to. only: numbers of fields; none: all of them."""
         ffi, lib = library()
         part = ffi.new("hs_part*")
-        lib.hs_part_init(part)
+        lib.hs_part_init_sized(part, ffi.sizeof("hs_part"))
         part.ghost_rows = ghost_rows
         numbers = ffi.new("int32_t[]", only)
         if only:

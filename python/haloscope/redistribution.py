@@ -97,7 +97,7 @@ class Redistribution(Opened):
         described, slots = _described([fields_of(some) for some in arrays], [grid.blocks for grid in grids], halo)
         structs = [structs_of(grid, some) for grid, some in zip(grids, described, strict=True)]
         options = ffi.new("hs_exchange_options*")
-        lib.hs_exchange_init(options)
+        lib.hs_exchange_init_sized(options, ffi.sizeof("hs_exchange_options"))
         options.slots = slots
         if strategy is not None:
             self._strategy = ffi.new("char[]", text("strategy", strategy))

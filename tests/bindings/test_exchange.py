@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import haloscope
 from haloscope import errors
+from haloscope.bridge import build
 from haloscope.measure import launch
 from long_run import or_long
 from paths import RANK_PROGRAMS, ROOT
@@ -46,6 +48,11 @@ def test_files_of_arrays_are_right_on_other_ranks_and_in_numpy(ranks, tmp_path):
 @pytest.mark.parametrize("ranks", or_long([1, 2], [3, 6]))
 def test_ghost_points_beyond_edges_are_filled_by_side(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "filled_edges.py", 60 + ranks, 30) == ["right"]
+
+
+@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
+def test_points_beyond_a_fold_have_the_values_of_their_images(ranks):
+    assert on_ranks(ranks, RANK_PROGRAMS / "folded_grid.py", 70 + ranks, 15) == ["right"]
 
 
 @pytest.mark.parametrize("ranks", or_long([1, 2], [3]))
@@ -166,3 +173,21 @@ def test_examples_in_docstrings_hold():
 def test_errors_of_the_package_are_found_without_their_module():
     assert haloscope.UsageError is errors.UsageError and haloscope.UnavailableError is errors.UnavailableError
     assert issubclass(haloscope.UsageError, haloscope.HaloscopeError)
+
+
+@pytest.mark.parametrize("struct", ["grid", "grid_data", "field", "exchange", "part"])
+def test_a_struct_of_any_header_is_initialised_within_its_size(struct):
+    """Programs keep the size of their header; `_init` of a library with larger structs writes no more."""
+    initialise = getattr(ctypes.CDLL(str(build.library(build.EXCHANGE_LIBRARY))), f"hs_{struct}_init_sized")
+
+    def written(size: int) -> bytes:
+        memory = ctypes.create_string_buffer(b"\xab" * 1024, 1024)
+        initialise(memory, ctypes.c_uint64(size))
+        assert memory.raw[size:] == b"\xab" * (1024 - size)
+        return memory.raw[:size]
+
+    largest = written(512)
+    assert set(largest[8:]) > {0} or struct == "grid_data"  # some defaults differ from 0
+    for size in range(8, 512, 8):
+        assert written(size) == size.to_bytes(8, "little") + largest[8:size]
+    assert written(7) == b"\xab" * 7

@@ -62,30 +62,31 @@ contains
   end subroutine
 
   subroutine exchange_on_every_grid()
-    integer :: status, n, nodes(rank_count()), axes(2), first(2), last(2), low(2, 1), high(2, 1)
+    integer :: status, n, nodes(rank_count()), axes(2), first(2), last(2), low(2, 1), high(2, 1), fold
     logical :: wrap(2), holes, reorder
     wrap = .true.
     holes = .false.
     reorder = .true.
+    fold = 0
     axes = [2, 1]
     nodes = [(mod(n, 2), n=1, size(nodes))]
-    call grid%create(comm, cells, periodic=wrap, process_grid='square', stat=status, reorder=reorder, nodes=nodes)
+    call grid%create(comm, cells, periodic=wrap, stat=status, reorder=reorder, nodes=nodes, fold=fold)
     call expect(status == 0, 'create')
     call exchange_and_check('even')
     first = grid%first(mold=0)
     last = first + grid%shape(mold=0) - 1
-    call grid%create_of_boxes(comm, cells, first, last, periodic=wrap, holes=holes, stat=status)
+    call grid%create_of_boxes(comm, cells, first, last, periodic=wrap, holes=holes, stat=status, fold=fold)
     call expect(status == 0, 'create_of_boxes')
     call exchange_and_check('boxes')
     low(:, 1) = first
     high(:, 1) = last
-    call grid%create_of_blocks(comm, cells, low, high, periodic=wrap, holes=holes, stat=status)
+    call grid%create_of_blocks(comm, cells, low, high, periodic=wrap, holes=holes, stat=status, fold=fold)
     call expect(status == 0, 'create_of_blocks')
     n = grid%blocks()
     call expect(n == 1 .and. all(grid%block_first(n) == first), 'block_first')
     call expect(all(grid%block_shape(n) == last - first + 1), 'block_shape')
     call exchange_and_check('blocks')
-    call grid%create_cartesian(cart, cells, axes=axes, periodic=wrap, stat=status)
+    call grid%create_cartesian(cart, cells, axes=axes, periodic=wrap, stat=status, fold=fold)
     call expect(status == 0, 'create_cartesian')
     call exchange_and_check('cartesian')
   end subroutine
@@ -191,6 +192,8 @@ contains
     n = grid%shape()
     slot = 1
     allocate (count(0:n(1) + 1, 0:n(2) + 1), source=1)
+    call halo%add(count, halo=slot, room_low=[1, 1], room_high=[1, 1], high_faces=[.false., .true.])
+    call halo%free(stat=status)
     call halo%add(count, halo=slot, room=slot, room_low=[1, 1], room_high=[1, 1], edges_low=[0, 1], edges_high=[3, 0])
     call halo%open(grid, 'ordered/p2p')
     call halo%start_accumulate(slot=slot, stat=status)

@@ -46,6 +46,7 @@ program exchange
   call fill_and_check('cartesian')
   call columns_and_check()
   call fill_edges_and_check()
+  call fold_and_check()
   call exchange_parts_and_check()
   call exchange_other_arrays_and_check()
   call accumulate_and_check()
@@ -118,6 +119,36 @@ contains
     call halo%open(box, stat=stat, errmsg=text)
     call expect_refusal('edge')
     call box%free()
+  end subroutine
+
+  !> A grid folded at the top of dimension 2, about nodes, and a velocity on the high faces of dimension 1.
+  subroutine fold_and_check()
+    type(halo_grid) :: globe
+    real(8), allocatable, target :: t(:, :), u(:, :)
+    integer :: n(2), low(2), i, j, y
+    integer, parameter :: length = 10
+    y = 4*rank_count()
+    call globe%create(world(), [length, y], periodic=[.true., .false.], fold=halo_fold_node)
+    n = globe%shape()
+    low = globe%first() - 1
+    allocate (t(0:n(1) + 1, 0:n(2) + 1), u(0:n(1) + 1, 0:n(2) + 1), source=-1d0)
+    do concurrent(i=1:n(1), j=1:n(2))
+      t(i, j) = low(1) + i + 100*(low(2) + j)
+      u(i, j) = -t(i, j)
+    end do
+    call halo%add(t, halo=1)
+    call halo%add(u, halo=1, edges_high=[halo_fixed, halo_odd], high_faces=[.true., .false.])
+    call halo%open(globe, strategy='direct/p2p')
+    call halo%run()
+    if (low(2) + n(2) == y) then
+      do i = 0, n(1) + 1
+        call expect(nint(t(i, n(2) + 1)) == modulo(length - low(1) - i, length) + 1 + 100*y, 'a point beyond a fold')
+        call expect(nint(u(i, n(2) + 1)) == modulo(length - 1 - low(1) - i, length) + 1 + 100*y, 'a face beyond a fold')
+      end do
+    end if
+    call halo%free()
+    call globe%create(world(), [length, y], fold=halo_fold_node, stat=stat, errmsg=text)
+    call expect_refusal('a grid folds')
   end subroutine
 
   subroutine fill_and_check(name)

@@ -56,16 +56,21 @@ class SimulatedPlans {
   }
 
  private:
+  /// Returns a point of any quantity of a plan.
+  double& at(const Plan& plan, int q, const Index& p) {
+    const int field = plan.spec.quantities[static_cast<std::size_t>(q)].turns;
+    return field < 0 ? at(plan.rank, q, p) : at(plan.rank, field, {-p[0], -p[1], p[2]});
+  }
   void pack(const Plan& plan, const Message& message, std::vector<double>& values) {
     ASSERT_TRUE(values.empty()) << "two messages with one tag";
     for (const Region& region : message.regions)
-      each_point(region.box, [&](const Index& p) { values.push_back(at(plan.rank, region.quantity, p)); });
+      each_point(region.box, [&](const Index& p) { values.push_back(at(plan, region.quantity, p)); });
   }
   void unpack(const Plan& plan, const Message& message, const std::vector<double>& values) {
     ASSERT_EQ(static_cast<std::int64_t>(values.size() * sizeof(double)), message.bytes);
     auto next = values.begin();
     for (const Region& region : message.regions)
-      each_point(region.box, [&](const Index& p) { at(plan.rank, region.quantity, p) = *next++; });
+      each_point(region.box, [&](const Index& p) { at(plan, region.quantity, p) = *next++; });
   }
   void make_copies(int round) {
     for (const Plan& plan : plans_)
@@ -74,8 +79,8 @@ class SimulatedPlans {
   }
   void make_copy(const Plan& plan, const Copy& copy, const Index& p) {
     const Index from{p[0] + copy.shift[0], p[1] + copy.shift[1], p[2] + copy.shift[2]};
-    const double value = at(plan.rank, copy.source >= 0 ? copy.source : copy.quantity, from);
-    double& to = at(plan.rank, copy.quantity, p);
+    const double value = at(plan, copy.source >= 0 ? copy.source : copy.quantity, from);
+    double& to = at(plan, copy.quantity, p);
     if (copy.store == Store::replace) to = copy.negate ? -value : value;
     if (copy.store == Store::add) to += copy.negate ? -value : value;
     if (copy.store == Store::clear) to = 0;

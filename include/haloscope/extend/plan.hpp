@@ -8,6 +8,7 @@
 
 #include "haloscope/extend/cxx20.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -74,7 +75,13 @@ struct Quantity {
   int slots = 1;                 ///< buffers: 2 where a sweep reads the old values and writes the new ones
   std::array<Edges, 3> edges{};  ///< per dimension
   int number_bytes = 0;  ///< of each number of a point, 4 for a complex float; 0: a point is one number; -1: none
-  int lands = -1;        ///< in a reverse plan: the field whose contributions arrive here; -1: this is a field
+  /// Per dimension: the value of a cell lies on its high face there, as velocities of ocean models do in arrays of one
+  /// shape. Only a fold depends on it. Not where the centring is staggered.
+  std::array<bool, 3> on_high_face{};
+  int lands = -1;  ///< in a reverse plan: the field whose contributions arrive here; -1: this is a field
+  /// In the plan of a folded grid: the field whose point (-x, -y, z) is point (x, y, z) here; -1: this is a field.
+  int turns = -1;
+  bool is_field() const { return lands < 0 && turns < 0; }
   /// Returns true if exchanges fill ghost points beyond some edge.
   bool fills_edges() const { return edges != std::array<Edges, 3>{}; }
   bool operator==(const Quantity&) const = default;
@@ -176,20 +183,27 @@ struct Plan : PlanBlock {
   int fields_of_block = 0;              ///< quantities of each block, where there are further ones
   std::array<bool, 3> own_neighbour{};  ///< the neighbour in this dimension is the rank itself
   std::array<bool, 3> split{};          ///< over several ranks in this dimension, the same for all of them
+  Fold fold = Fold::none;               ///< of the grid
   ExchangeSpec spec;
   std::vector<Message> messages;  ///< by round; within a round receives before sends
   std::vector<Copy> copies;       ///< by round, copies of edges last
 
+  /// Returns the field that quantity q belongs to: itself, or the field that it lands in or turns.
+  int field_of(int q) const {
+    const Quantity& quantity = spec.quantities[static_cast<std::size_t>(q)];
+    return quantity.is_field() ? q : std::max(quantity.lands, quantity.turns);
+  }
+  /// Returns a region in the coordinates of its field, where it is one of a turned field.
+  Region in_field(const Region& region) const;
   /// Returns the block of quantity q.
   const PlanBlock& block_of(int q) const {
+    q = field_of(q);
     return further_blocks.empty() || q < fields_of_block
                ? *this
                : further_blocks[static_cast<std::size_t>(q / fields_of_block) - 1];
   }
   /// Returns the content of the ghost points of a side of quantity q: fixed towards neighbours and holes.
-  Edge edge(int q, int d, int side) const {
-    return block_of(q).at_edge[d][side] ? spec.quantities[static_cast<std::size_t>(q)].edges[d].of(side) : Edge::fixed;
-  }
+  Edge edge(int q, int d, int side) const;
   /// Returns the cells of the first block, in local coordinates.
   Box own_cells() const { return {{0, 0, 0}, cells}; }
   /// Returns the points of quantity q owned by this rank, in local coordinates (shared planes included).
@@ -202,6 +216,11 @@ struct Plan : PlanBlock {
   int messages_out() const;
 };
 
+/// Returns the number of quantities that are fields of the request, which come first.
+inline int fields_in(const ExchangeSpec& spec) {
+  return static_cast<int>(
+      std::count_if(spec.quantities.begin(), spec.quantities.end(), [](const Quantity& q) { return q.is_field(); }));
+}
 /// Returns the number of quantities of a block.
 inline int quantities_of_block(const ExchangeSpec& spec) {
   const int targets = spec.motion == Motion::redistribute ? spec.target_blocks : 0;

@@ -163,7 +163,9 @@ struct LinkContext {
     return layout->has_several_blocks() || (plan->spec.onto && plan->spec.onto->has_several_blocks());
   }
   /// Returns true if messages may go between any ranks, which have no places in a process grid.
-  bool between_any_ranks() const { return plan->spec.motion == Motion::redistribute || layout->has_several_blocks(); }
+  bool between_any_ranks() const {
+    return plan->spec.motion == Motion::redistribute || layout->has_several_blocks() || plan->fold != Fold::none;
+  }
   int slots() const { return static_cast<int>(views->front().size()); }  ///< of each field
 };
 

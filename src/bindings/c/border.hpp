@@ -2,6 +2,7 @@
 // handles.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <string>
@@ -97,6 +98,15 @@ template <class T>
 void put_versioned(T from, T* to, const char* name) {
   from.struct_size = versioned(to, from, name).struct_size;
   std::memcpy(to, &from, from.struct_size);
+}
+
+/// Initialises a struct of a caller whose header may be older or newer. @param size  of the caller's struct.
+template <class T>
+void put_defaults(T defaults, T* to, std::uint64_t size) {
+  if (to == nullptr || size < sizeof defaults.struct_size) return;
+  defaults.struct_size = size;
+  std::memset(to, 0, size);
+  std::memcpy(to, &defaults, std::min<std::uint64_t>(size, sizeof defaults));
 }
 
 inline std::string text(const char* value) { return value ? value : ""; }

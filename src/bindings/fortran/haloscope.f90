@@ -38,6 +38,7 @@ module haloscope
   private
   public :: halo_grid, halo_exchange, halo_redistribution, halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
   public :: halo_fixed, halo_even, halo_odd, halo_nearest
+  public :: halo_fold_none, halo_fold_node, halo_fold_cell
 
   !> Location of the points of a quantity: in cells, on nodes, on faces normal to a dimension.
   enum, bind(c)
@@ -49,6 +50,9 @@ module haloscope
   !! inner value (an open boundary).
   enum, bind(c)
     enumerator :: halo_fixed, halo_even, halo_odd, halo_nearest
+  end enum
+  enum, bind(c)
+    enumerator :: halo_fold_none, halo_fold_node, halo_fold_cell
   end enum
 
   integer, parameter :: ok = 0, failed = 1, usage = 2, longest_text = 400, longest_type = 48
@@ -70,11 +74,12 @@ module haloscope
     type(c_ptr) :: problem
     integer(c_int32_t) :: problem_status, active_ranks, block_count
     type(c_ptr) :: blocks
+    integer(c_int32_t) :: fold, reserved
   end type
 
   type, bind(c) :: hs_grid_data
     integer(c_int64_t) :: struct_size, cells(3)
-    integer(c_int32_t) :: periodic(3), ranks(3), dims, size, blocks, several
+    integer(c_int32_t) :: periodic(3), ranks(3), dims, size, blocks, several, fold, reserved
   end type
 
   type, bind(c) :: hs_field
@@ -83,7 +88,7 @@ module haloscope
     integer(c_int64_t) :: stride(3)
     integer(c_int32_t) :: element_bytes, type, centring, low(3), high(3), number_bytes
     type(c_ptr) :: name
-    integer(c_int32_t) :: edges(2, 3) = halo_fixed
+    integer(c_int32_t) :: edges(2, 3) = halo_fixed, on_high_face(3) = 0, reserved = 0
   end type
 
   type, bind(c) :: hs_exchange_options
@@ -301,9 +306,10 @@ module haloscope
     hs_exchange_start_accumulate_part_on, hs_exchange_accumulate_part_on, hs_exchange_start_share_on, hs_exchange_share_on
 
   interface
-    subroutine hs_grid_init(options) bind(c)
-      import :: hs_grid_options
+    subroutine hs_grid_init_sized(options, size) bind(c)
+      import :: c_size_t, hs_grid_options
       type(hs_grid_options), intent(out) :: options
+      integer(c_size_t), value :: size
     end subroutine
     integer(c_int32_t) function hs_grid_create_f(comm, options, grid) bind(c)
       import :: c_int, c_int32_t, c_ptr, hs_grid_options
@@ -367,9 +373,10 @@ module haloscope
       character(kind=c_char), intent(inout) :: text(*)
       integer(c_int32_t), value :: size
     end subroutine
-    subroutine hs_exchange_init(options) bind(c)
-      import :: hs_exchange_options
+    subroutine hs_exchange_init_sized(options, size) bind(c)
+      import :: c_size_t, hs_exchange_options
       type(hs_exchange_options), intent(out) :: options
+      integer(c_size_t), value :: size
     end subroutine
     integer(c_int32_t) function hs_exchange_create(grid, fields, count, options, exchange) bind(c)
       import :: c_int32_t, c_ptr, hs_field, hs_exchange_options
@@ -391,9 +398,10 @@ module haloscope
       type(hs_exchange_options), intent(in) :: options
       type(c_ptr), intent(out) :: redistribution
     end function
-    subroutine hs_part_init(part) bind(c)
-      import :: hs_part
+    subroutine hs_part_init_sized(part, size) bind(c)
+      import :: c_size_t, hs_part
       type(hs_part), intent(out) :: part
+      integer(c_size_t), value :: size
     end subroutine
     integer(c_int32_t) function hs_exchange_first(exchange, slot, first) bind(c)
       import :: c_int32_t, c_ptr
@@ -450,21 +458,24 @@ contains
   !! @param nodes         node of each rank, equal on all ranks, to emulate nodes on one machine; default: machines.
   !! @param active_ranks  ranks that own cells, the first ones, for coarse grids and gathered fields; default: all;
   !!                      where no process grid of all ranks fits the cells, the largest number that fits.
+  !! @param fold          halo_fold_node or halo_fold_cell: exchanges fill the rows beyond the last one of the second
+  !!                      dimension from rows before it in reverse, as at the north of tripolar ocean grids, and make
+  !!                      points on the fold equal; default halo_fold_none. Fields with halo_odd there change their sign.
   !! Fails for cells or ranks that do not fit each other, and a Cartesian communicator that is split in another way.
-  subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes, active_ranks)
+  subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes, active_ranks, fold)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm, cells(:)
     class(*), intent(in), optional :: periodic(:)
     character(*), intent(in), optional :: process_grid
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
-    class(*), intent(in), optional :: reorder, nodes(:), active_ranks
+    class(*), intent(in), optional :: reorder, nodes(:), active_ranks, fold
     character(kind=c_char), target :: rule(longest_text + 1)
     integer(c_int32_t), allocatable, target :: node_of(:)
     type(hs_grid_options) :: options
     character(longest_text) :: problem
     integer :: lacking
-    call begin_options(options, cells, periodic, problem)
+    call begin_options(options, cells, periodic, fold, problem)
     if (present(process_grid)) then
       call take_text(process_grid, 'process_grid', rule, problem)
       options%process_grid = c_loc(rule)
@@ -488,16 +499,16 @@ contains
   !! @param axes      the communicator's dimension, from 1, of each dimension of the grid; 0: it does not split that
   !!                  one, as the columns of a grid of 3 dimensions on a communicator of 2; default 1, 2, 3.
   !! @param periodic  of dimensions that are not split; default none.
-  subroutine grid_create_cartesian(this, comm, cells, axes, stat, errmsg, periodic)
+  subroutine grid_create_cartesian(this, comm, cells, axes, stat, errmsg, periodic, fold)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm, cells(:)
     class(*), intent(in), optional :: axes(:)
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
-    class(*), intent(in), optional :: periodic(:)
+    class(*), intent(in), optional :: periodic(:), fold
     type(hs_grid_options) :: options
     character(longest_text) :: problem
-    call begin_options(options, cells, periodic, problem)
+    call begin_options(options, cells, periodic, fold, problem)
     options%split = 1
     options%axes = [1, 2, 3]
     call take(axes, 'axes', options%axes(1:counted(options%dims)), problem)
@@ -510,15 +521,15 @@ contains
   !!               first: this rank owns no cells.
   !! @param holes  true: cells may belong to no rank; default false.
   !! Fails for blocks that overlap, leave a gap or do not line up, and names the cell, counted from 0.
-  subroutine grid_create_of_boxes(this, comm, cells, first, last, periodic, holes, stat, errmsg)
+  subroutine grid_create_of_boxes(this, comm, cells, first, last, periodic, holes, stat, errmsg, fold)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm, cells(:), first(:), last(:)
-    class(*), intent(in), optional :: periodic(:), holes
+    class(*), intent(in), optional :: periodic(:), holes, fold
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
     type(hs_grid_options) :: options
     character(longest_text) :: problem
-    call begin_options(options, cells, periodic, problem)
+    call begin_options(options, cells, periodic, fold, problem)
     options%split = 2
     options%owned%lo = 1
     call take(first, 'first', options%owned%lo(1:counted(options%dims)), problem)
@@ -535,17 +546,17 @@ contains
   !!               0 in the second dimension: this rank owns no cells. @param last  of the last ones.
   !! @param holes  true: cells may belong to no rank; default false.
   !! Fails as create_of_boxes() does, and for an empty block among several.
-  subroutine grid_create_of_blocks(this, comm, cells, first, last, periodic, holes, stat, errmsg)
+  subroutine grid_create_of_blocks(this, comm, cells, first, last, periodic, holes, stat, errmsg, fold)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm, cells(:), first(:, :), last(:, :)
-    class(*), intent(in), optional :: periodic(:), holes
+    class(*), intent(in), optional :: periodic(:), holes, fold
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
     type(hs_grid_options) :: options
     type(hs_box), allocatable, target :: boxes(:)
     character(longest_text) :: problem
     integer :: block, dims, lacking
-    call begin_options(options, cells, periodic, problem)
+    call begin_options(options, cells, periodic, fold, problem)
     options%split = 2
     call take_flag(holes, 'holes', options%holes, problem)
     if (problem == '' .and. size(first, 2) /= size(last, 2)) write (problem, '(2(a, i0), a)') 'first names ', &
@@ -567,16 +578,17 @@ contains
     call this%make(comm, options, problem, stat, errmsg)
   end subroutine
 
-  subroutine begin_options(options, cells, periodic, problem)
+  subroutine begin_options(options, cells, periodic, fold, problem)
     type(hs_grid_options), intent(out) :: options
     class(*), intent(in) :: cells(:)
-    class(*), intent(in), optional :: periodic(:)
+    class(*), intent(in), optional :: periodic(:), fold
     character(*), intent(out) :: problem
     problem = ''
-    call hs_grid_init(options)
+    call hs_grid_init_sized(options, c_sizeof(options))
     options%dims = size(cells)
     if (size(cells) <= 3) call take(cells, 'cells', options%cells(1:size(cells)), problem)
     call take_flag(periodic, 'periodic', options%periodic(1:counted(options%dims)), problem)
+    call take(fold, 'fold', options%fold, problem)
   end subroutine
 
   subroutine make(this, comm, options, problem, stat, errmsg)
@@ -1166,11 +1178,14 @@ contains
   !! @param room      ghost layers that the array has on every side; default: those that are filled.
   !! @param room_low, room_high  by dimension, in its place.
   !! @param edges_low, edges_high  halo_fixed (default), halo_even, halo_odd or halo_nearest, by dimension.
-  subroutine exchange_add(this, array, halo, low, high, centring, dims, room, room_low, room_high, edges_low, edges_high)
+  !! @param high_faces  dimensions in which values of cells lie on the high faces, as velocities of ocean models do in
+  !!                    arrays of one shape; default none. Only a fold of the grid depends on it.
+  subroutine exchange_add(this, array, halo, low, high, centring, dims, room, room_low, room_high, edges_low, &
+                          edges_high, high_faces)
     class(halo_exchange), intent(inout) :: this
     type(*), dimension(..), intent(inout), target :: array
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, room, room_low(:), room_high(:), &
-      edges_low(:), edges_high(:)
+      edges_low(:), edges_high(:), high_faces(:)
     type(added) :: one
     type(c_ptr) :: first
     integer(c_int32_t) :: layers
@@ -1186,6 +1201,7 @@ contains
     call take_room(one, this%problem, room, room_low, room_high)
     call take(edges_low, 'edges_low', one%field%edges(1, 1:counted(one%dims)), this%problem)
     call take(edges_high, 'edges_high', one%field%edges(2, 1:counted(one%dims)), this%problem)
+    call take_flag(high_faces, 'high_faces', one%field%on_high_face(1:counted(one%dims)), this%problem)
     call describe(array, one, first, this%problem)
     this%dims = max(this%dims, one%dims)
     call append_slot(one, first, this%problem, this%problem_status)
@@ -1381,7 +1397,7 @@ contains
     if (allocated(this%arrays)) call find_freed(this)
     call let_go(this, status, problem)
     if (this%problem == '') this%problem = problem
-    call hs_exchange_init(options)
+    call hs_exchange_init_sized(options, c_sizeof(options))
     call take_flag(corners, 'corners', options%corners, this%problem)
     call take_flag(guard, 'guard', options%guard, this%problem)
     if (present(strategy)) then
@@ -1777,7 +1793,7 @@ contains
     class(*), intent(in), optional :: only(:), depth, low(:), high(:), ghost_rows
     integer(c_int32_t) :: layers
     status = usage
-    call hs_part_init(part)
+    call hs_part_init_sized(part, c_sizeof(part))
     if (present(only)) call take_only(this, only, numbers, problem, status)
     if (present(only)) part%count = size(only)
     layers = 0
@@ -2125,7 +2141,7 @@ contains
     integer(c_int32_t) :: status
     call let_redistribution_go(this, status)
     if (status /= ok .and. this%sources%problem == '') call copy_text(hs_last_error(), this%sources%problem)
-    call hs_exchange_init(options)
+    call hs_exchange_init_sized(options, c_sizeof(options))
     if (present(strategy)) then
       call take_text(strategy, 'strategy', name, this%sources%problem)
       options%strategy = c_loc(name)

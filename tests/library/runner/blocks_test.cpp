@@ -24,7 +24,7 @@ class Tiles {
  public:
   Tiles(const Layout& on, const ExchangeSpec& requested, int slots) : layout(on), spec(requested) {
     const Plan plan = make_plan(layout, world_rank(), spec);
-    for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
+    for (int q = 0; q < fields_in(plan.spec); ++q) {
       const Box box = plan.allocated(q);
       views.emplace_back();
       for (int slot = 0; slot < slots; ++slot) {

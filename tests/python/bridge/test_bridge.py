@@ -37,7 +37,7 @@ def test_every_declared_function_is_in_the_library_and_no_other(c):
 
 def test_version_and_interface_number(c):
     assert capi.text(c[1].hs_version()).count(".") == 2
-    assert c[1].hs_abi() == 9
+    assert c[1].hs_abi() == 10
 
 
 def test_profiles_that_were_freed_are_errors_in_every_call(c):

@@ -36,6 +36,7 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   for (std::size_t d = 0; d < 3; ++d)
     field.quantity.edges[d] = {enumerator<Edge>(from.edges[d][0], 4, "edge"),
                                enumerator<Edge>(from.edges[d][1], 4, "edge")};
+  for (std::size_t d = 0; d < 3; ++d) field.quantity.on_high_face[d] = from.on_high_face[d] != 0;
   if (from.element_bytes < 1)
     throw UsageError("field '" + name + "' has points of " + std::to_string(from.element_bytes) +
                      " bytes; a point has at least 1");
@@ -126,7 +127,7 @@ const ExchangePart& part_of(const hs_part* passed) {
 /// @param call  that takes them.
 std::span<void* const> addresses(const Exchange& exchange, Exchange::Shared call, void* const* first) {
   if (first == nullptr) exchange.refuse(call, Exit::usage, "argument 'first' is NULL; pass addresses");
-  return {first, exchange.plan().spec.quantities.size()};
+  return {first, static_cast<std::size_t>(fields_in(exchange.plan().spec))};
 }
 
 /// A call that starts a part of an exchange.
@@ -146,15 +147,14 @@ hs_exchange& start(Start call, hs_exchange* exchange, const hs_part* part, int s
 using namespace haloscope;
 using namespace haloscope::c;
 
-void hs_field_init(hs_field* field) {
-  if (!field) return;
-  *field = {};
-  field->struct_size = sizeof *field;
-  field->element_bytes = sizeof(double);
+void hs_field_init_sized(hs_field* field, uint64_t size) {
+  hs_field defaults{};
+  defaults.element_bytes = sizeof(double);
+  put_defaults(defaults, field, size);
 }
 
-void hs_exchange_init(hs_exchange_options* options) {
-  if (options) *options = {sizeof *options, nullptr, 1, 1, 0, 0};
+void hs_exchange_init_sized(hs_exchange_options* options, uint64_t size) {
+  put_defaults(hs_exchange_options{0, nullptr, 1, 1, 0, 0}, options, size);
 }
 
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
@@ -213,8 +213,8 @@ hs_status hs_exchange_accumulate_on(hs_exchange* exchange, int32_t slot, void* s
   return guarded([&] { needed(exchange, "exchange").exchange.accumulate(slot, DeviceStream{stream}); });
 }
 
-void hs_part_init(hs_part* part) {
-  if (part) *part = {sizeof *part, nullptr, 0, -1, {-1, -1, -1}, {-1, -1, -1}, 0, 0};
+void hs_part_init_sized(hs_part* part, uint64_t size) {
+  put_defaults(hs_part{0, nullptr, 0, -1, {-1, -1, -1}, {-1, -1, -1}, 0, 0}, part, size);
 }
 
 hs_status hs_exchange_start_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {

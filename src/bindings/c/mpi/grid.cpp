@@ -12,6 +12,7 @@ namespace haloscope::c {
 namespace {
 
 enum class Split : std::uint8_t { even, cartesian, boxes };
+static_assert(HS_FOLD_NODE == int(Fold::node) && HS_FOLD_CELL == int(Fold::cell));
 static_assert(HS_SPLIT_EVEN == 0 && HS_SPLIT_CARTESIAN == 1 && HS_SPLIT_BOXES == 2);
 
 RankOrder three_of(const int32_t (&numbers)[3]) { return {numbers[0], numbers[1], numbers[2]}; }
@@ -104,6 +105,7 @@ void make_grid(MPI_Comm comm, const hs_grid_options* passed, hs_grid** grid) {
     layout = split == Split::boxes       ? Layout::of_blocks(spec_of(options), blocks, options.holes != 0)
              : split == Split::cartesian ? cartesian_layout(comm, spec_of(options), three_of(options.axes))
                                          : even_layout(comm, options, sites);
+    layout = layout->folded(enumerator<Fold>(options.fold, 3, "fold"));
   });
   *grid = keep(new hs_grid{comm, *layout, rank_in(comm), nodes});
 }
@@ -131,18 +133,17 @@ void create_grid(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) 
 using namespace haloscope;
 using namespace haloscope::c;
 
-void hs_grid_init(hs_grid_options* options) {
-  if (!options) return;
-  *options = {};
-  options->struct_size = sizeof *options;
-  options->dims = 3;
-  options->problem_status = HS_USAGE;
-  options->block_count = -1;
+void hs_grid_init_sized(hs_grid_options* options, uint64_t size) {
+  hs_grid_options defaults{};
+  defaults.dims = 3;
+  defaults.problem_status = HS_USAGE;
+  defaults.block_count = -1;
   for (int d = 0; d < 3; ++d) {
-    options->cells[d] = 1;
-    options->rank_order[d] = options->axes[d] = d;
-    options->owned.hi[d] = 1;
+    defaults.cells[d] = 1;
+    defaults.rank_order[d] = defaults.axes[d] = d;
+    defaults.owned.hi[d] = 1;
   }
+  put_defaults(defaults, options, size);
 }
 
 hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
@@ -173,11 +174,7 @@ hs_status hs_grid_block(const hs_grid* grid, int32_t block, hs_box* owned) {
   });
 }
 
-void hs_grid_data_init(hs_grid_data* data) {
-  if (!data) return;
-  *data = {};
-  data->struct_size = sizeof *data;
-}
+void hs_grid_data_init_sized(hs_grid_data* data, uint64_t size) { put_defaults(hs_grid_data{}, data, size); }
 
 hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data) {
   return guarded([&] {
@@ -191,6 +188,7 @@ hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data) {
     copy3(layout.ranks(), result.ranks);
     result.dims = layout.dims();
     result.size = layout.size();
+    result.fold = static_cast<int32_t>(layout.grid().fold);
     put_versioned(result, data, "data");
   });
 }

@@ -69,6 +69,7 @@ Aspect cuts_of(const Layout& layout) {
 std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nodes) {
   return {{"cells", join_numbers(layout.grid().cells, "x")},
           {"periodic dimensions", join_numbers(layout.grid().periodic, ",")},
+          {"fold", to_word(layout.grid().fold)},
           {"process grid", join_numbers(layout.ranks(), "x")},
           cuts_of(layout),
           rank_numbers_of(layout),
@@ -85,6 +86,8 @@ std::string kind_of(const Quantity& quantity) {
   if (quantity.slots > 1) text += " in " + std::to_string(quantity.slots) + " slots";
   if (quantity.fills_edges())
     for (const Edges& edges : quantity.edges) text += ", edges " + to_word(edges.low) + " and " + to_word(edges.high);
+  if (quantity.on_high_face != std::array<bool, 3>{})
+    text += ", on high faces " + join_numbers(quantity.on_high_face, ",");
   return text;
 }
 

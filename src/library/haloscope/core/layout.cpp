@@ -24,6 +24,8 @@ void check_dimensions(const GridSpec& grid) {
     if (d >= grid.dims && grid.cells[d] != 1)
       throw UsageError("a " + std::to_string(grid.dims) + "D grid cannot have cells or ranks in " + name_of(d));
   }
+  if (grid.fold != Fold::none && (grid.dims < 2 || !grid.periodic[0] || grid.periodic[1]))
+    throw UsageError("a grid folds at the high edge of y onto itself; make it 2D or 3D, periodic in x and not in y");
 }
 
 void check_grid(const GridSpec& grid) {
@@ -458,6 +460,18 @@ bool Layout::has_neighbour(int rank, int d, int side) const {
     for (offset[f] = -1; offset[f] <= 1; ++offset[f])
       if (neighbour(rank, offset) >= 0) return true;
   return false;
+}
+
+Layout Layout::folded(Fold fold) const {
+  Layout result = *this;
+  result.grid_.fold = fold;
+  check_dimensions(result.grid_);
+  for (Layout& by_block : result.by_block_) by_block = by_block.folded(fold);
+  return result;
+}
+
+bool Layout::is_folded(int rank, int d, int side) const {
+  return grid_.fold != Fold::none && d == 1 && side == 1 && owns_cells(rank) && coords(rank)[1] == ranks_[1] - 1;
 }
 
 int Layout::owner(const Index& cell) const { return rank_at(coords_at(cell)); }

@@ -14,6 +14,7 @@ std::string outline(const Plan& plan, const Layout& layout, std::size_t slots) {
   three(layout.grid().cells);
   three(layout.grid().periodic);
   three(layout.ranks());
+  text << static_cast<int>(layout.grid().fold) << ' ';
   if (spec.onto) three(spec.onto->ranks());
   three(spec.order);
   text << static_cast<int>(spec.pattern) << ' ' << spec.corners << ' ' << spec.merge_peers << ' '

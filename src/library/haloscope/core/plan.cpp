@@ -165,40 +165,45 @@ void add_copies(Plan& plan, const Layout& layout, const Round& round, int number
     }
 }
 
-/// Adds copies for the ghost layers beyond edges, in order: each is filled from an inner one. Goes dimension by
-/// dimension, so that layers beyond an edge of two or three dimensions are filled from ghost points.
+/// Adds copies for the ghost layers of a field beyond edges, in order: each is filled from an inner one. Goes dimension
+/// by dimension, so that layers beyond an edge of two or three dimensions are filled from ghost points.
+void add_edges_of(Plan& plan, int q) {
+  const ExchangeSpec& spec = plan.spec;
+  for (int d = 0; d < plan.dims; ++d) {
+    const Quantity& quantity = spec.quantities[q];
+    const ExchangeSpec::Sides sides = spec.sides_of(q);
+    const Box points = grown(plan.owned(q), sides.rows_low, sides.rows_high);
+    Copy copy{.quantity = q, .round = plan.rounds, .to = points};
+    for (int e = 0; e < plan.dims && spec.corners; ++e) {
+      if (e == d) continue;
+      const auto filled = [&](int side) {
+        return plan.has_neighbour[e][side] || (e < d && plan.edge(q, e, side) != Edge::fixed);
+      };
+      if (filled(0)) copy.to.lo[e] -= sides.low[e];
+      if (filled(1)) copy.to.hi[e] += sides.high[e];
+    }
+    const int on_edge = staggered(quantity.centring, d);
+    for (const int side : {0, 1}) {
+      const Edge edge = plan.edge(q, d, side);
+      if (edge == Edge::fixed) continue;
+      const int layers = side == 0 ? sides.low[d] : sides.high[d];
+      copy.negate = edge == Edge::odd;
+      for (int layer = 1; layer <= layers; ++layer) {
+        copy.to.lo[d] = side == 0 ? -layer : plan.owned(q).hi[d] + layer - 1;
+        copy.to.hi[d] = copy.to.lo[d] + 1;
+        copy.shift[d] = (1 - 2 * side) * (edge == Edge::nearest ? layer : 2 * layer - 1 + on_edge);
+        plan.copies.push_back(copy);
+      }
+      copy.shift[d] = 0;
+    }
+  }
+}
+
 void add_edges(Plan& plan) {
   const ExchangeSpec& spec = plan.spec;
   if (plan.own_cells().empty()) return;
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
-    for (int d = 0; d < plan.dims; ++d) {
-      const Quantity& quantity = spec.quantities[q];
-      const ExchangeSpec::Sides sides = spec.sides_of(q);
-      const Box points = grown(plan.owned(q), sides.rows_low, sides.rows_high);
-      Copy copy{.quantity = q, .round = plan.rounds, .to = points};
-      for (int e = 0; e < plan.dims && spec.corners; ++e) {
-        if (e == d) continue;
-        const auto filled = [&](int side) {
-          return plan.has_neighbour[e][side] || (e < d && plan.edge(q, e, side) != Edge::fixed);
-        };
-        if (filled(0)) copy.to.lo[e] -= sides.low[e];
-        if (filled(1)) copy.to.hi[e] += sides.high[e];
-      }
-      const int on_edge = staggered(quantity.centring, d);
-      for (const int side : {0, 1}) {
-        const Edge edge = plan.edge(q, d, side);
-        if (edge == Edge::fixed) continue;
-        const int layers = side == 0 ? sides.low[d] : sides.high[d];
-        copy.negate = edge == Edge::odd;
-        for (int layer = 1; layer <= layers; ++layer) {
-          copy.to.lo[d] = side == 0 ? -layer : plan.owned(q).hi[d] + layer - 1;
-          copy.to.hi[d] = copy.to.lo[d] + 1;
-          copy.shift[d] = (1 - 2 * side) * (edge == Edge::nearest ? layer : 2 * layer - 1 + on_edge);
-          plan.copies.push_back(copy);
-        }
-        copy.shift[d] = 0;
-      }
-    }
+    if (spec.quantities[static_cast<std::size_t>(q)].is_field()) add_edges_of(plan, q);
 }
 
 /// Returns the bytes of all ranks' fields, halos included.
@@ -242,7 +247,8 @@ void check_beyond(const Layout& layout, const ExchangeSpec& spec) {
                          std::to_string(most_turns) + " times; use fewer layers");
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
     const ExchangeSpec::Sides sides = spec.sides_of(q);
-    if (spec.quantities[static_cast<std::size_t>(q)].fills_edges()) refuse("filled edges");
+    const Quantity& quantity = spec.quantities[static_cast<std::size_t>(q)];
+    if (quantity.fills_edges() && !fills_only_fold(layout.grid(), quantity)) refuse("filled edges");
     if (sides.rows_low != Widths{} || sides.rows_high != Widths{}) refuse("ghost rows");
   }
 }
@@ -253,7 +259,8 @@ void check_mirrors(const Layout& layout, const ExchangeSpec& spec) {
     for (int d = 0; d < layout.dims(); ++d)
       for (const int side : {0, 1}) {
         const Quantity& quantity = spec.quantities[static_cast<std::size_t>(q)];
-        const Edge edge = quantity.edges[d].of(side);
+        const bool folded = layout.grid().fold != Fold::none && d == 1 && side == 1;
+        const Edge edge = folded ? Edge::fixed : quantity.edges[d].of(side);
         const int layers = (side == 0 ? spec.low_of(q) : spec.high_of(q))[d];
         if ((edge != Edge::even && edge != Edge::odd) || layout.grid().periodic[d] ||
             layers <= layout.smallest_extent(d))
@@ -277,6 +284,7 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
          (q.number_bytes != 0 && q.number_bytes != q.element_bytes)))
       throw UsageError("field '" + q.name + "' has an odd edge, and only reals of 4 or 8 bytes can be negated");
   check_mirrors(layout, spec);
+  check_fold(layout, spec);
   std::array<int, 3> order = spec.order;
   std::sort(order.begin(), order.end());
   if (order != std::array<int, 3>{0, 1, 2}) throw UsageError("the dimension order must name 0, 1 and 2 once each");
@@ -307,7 +315,8 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
                          "; an exchange fills the layers of a dimension or carries them along");
       width = std::max({width, low, high});
     }
-    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 ||
+    const bool folded = layout.grid().fold != Fold::none && d == 1;
+    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 || folded ||
                            std::any_of(spec.quantities.begin(), spec.quantities.end(),
                                        [&](const Quantity& q) { return q.edges[d] != Edge::fixed; });
     if (exchanged && width > layout.smallest_extent(d) && !spec.beyond)
@@ -338,6 +347,7 @@ std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quanti
 bool fills(const Layout& layout, int rank, int d, int side, bool corners) {
   Offset v{};
   v[d] = 2 * side - 1;
+  if (layout.is_folded(rank, d, side)) return true;
   return corners ? layout.has_neighbour(rank, d, side) : layout.neighbour(rank, v) >= 0;
 }
 
@@ -372,6 +382,10 @@ Box Plan::owned(int q) const {
     box.hi[d] = n[d] + (d < dims ? staggered(spec.quantities[q].centring, d) : 0);
   }
   return box;
+}
+
+Edge Plan::edge(int q, int d, int side) const {
+  return block_of(q).at_edge[d][side] ? spec.quantities[q].edges[d].of(side) : Edge::fixed;
 }
 
 Box Plan::allocated(int q) const { return grown(owned(q), spec.low_of(q), spec.high_of(q)); }
@@ -425,13 +439,16 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
       continue;
     }
     const bool closed = !layout.grid().periodic[d];
-    plan.at_edge[d] = {closed && own.lo[d] == 0, closed && own.hi[d] == layout.grid().cells[d]};
+    const bool folded = layout.is_folded(rank, d, 1);
+    plan.at_edge[d] = {closed && own.lo[d] == 0, closed && own.hi[d] == layout.grid().cells[d] && !folded};
     for (int side : {0, 1}) plan.has_neighbour[d][side] = fills(layout, rank, d, side, spec.corners);
     plan.split[d] = layout.ranks()[d] > 1;
     plan.own_neighbour[d] = layout.grid().periodic[d] && layout.ranks()[d] == 1;
   }
-  if (is_beyond(layout, plan.spec)) {
+  plan.fold = layout.grid().fold;
+  if (const bool beyond = is_beyond(layout, plan.spec); beyond || plan.fold != Fold::none) {
     add_wide_halos(plan, layout);
+    if (!beyond) add_edges(plan);
     return plan;
   }
   const auto rounds = make_rounds(plan);

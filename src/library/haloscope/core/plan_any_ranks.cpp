@@ -1,7 +1,7 @@
 // Plans whose messages may go to any ranks, in one round: redistributions, in which the points of a grid move from the
 // ranks that own them in one split to all ranks that hold them in another one; and halos that are wider than blocks,
-// whose points come from ranks beyond the neighbours, around a periodic dimension as often as necessary. A point that
-// several ranks hold is sent by its owner, see plan_share.cpp.
+// whose points come from ranks beyond the neighbours, around a periodic dimension as often as necessary, or across the
+// fold of a grid. A point that several ranks hold is sent by its owner, see plan_share.cpp.
 #include <algorithm>
 #include <compare>
 #include <map>
@@ -13,10 +13,16 @@
 namespace haloscope {
 namespace {
 
-/// Points that a block receives, in global coordinates, which may lie beyond a periodic edge.
+/// Points that a block receives, in global coordinates, which may lie beyond an edge, and the owner's points.
 struct Share {
-  Box target;
-  Index shift{0, 0, 0};  ///< from the target to the owner's points
+  Box target, source;
+  bool across_fold = false;
+};
+
+/// Points that a block receives.
+struct Target {
+  Box box;
+  bool own;  ///< points that it holds, which only a fold repeats
 };
 
 Index negative(const Index& shift) { return {-shift[0], -shift[1], -shift[2]}; }
@@ -116,10 +122,23 @@ class Moves {
       for (const Pair& pair : pairs)
         for (const Share& share : shares(pair, q)) {
           const Region to = in_target(share, pair.to, q), from = in_source(share, pair.from, q);
-          Copy copy{.quantity = to.quantity, .round = 0, .to = to.box, .source = redistributes_ ? from.quantity : -1};
+          const bool other = redistributes_ || share.across_fold;
+          Copy copy{.quantity = to.quantity, .round = 0, .to = to.box, .source = other ? from.quantity : -1};
           for (int d = 0; d < 3; ++d) copy.shift[d] = from.box.lo[d] - to.box.lo[d];
           plan_.copies.push_back(copy);
         }
+  }
+  /// Adds copies that change the sign of what has come across the fold.
+  void negate_across_fold() {
+    for (auto& [peer, pairs] : pairs_by_peer(false))
+      for (int q = 0; q < static_cast<int>(fields_.size()); ++q)
+        for (const Pair& pair : pairs)
+          for (const Share& share : shares(pair, q))
+            if (share.across_fold && fields_[static_cast<std::size_t>(q)].edges[1].high == Edge::odd)
+              plan_.copies.push_back({.quantity = q,
+                                      .round = plan_.rounds,
+                                      .to = shifted(share.target, negative(target_.blocks.owned(pair.to).lo)),
+                                      .negate = true});
   }
 
  private:
@@ -131,11 +150,19 @@ class Moves {
     for (const int own : mine.own) {
       Box box = grown(mine.blocks.owned(own), out ? high : low, out ? low : high);
       for (int d = 0; d < mine.ranks.dims(); ++d) ++box.hi[d];  // points of any centring
-      for (const int other : blocks_around(theirs.blocks, box))
+      std::set<int> others = blocks_around(theirs.blocks, box);
+      if (plan_.fold != Fold::none) others.merge(blocks_around(theirs.blocks, across_fold(box)));
+      for (const int other : others)
         pairs[theirs.ranks.rank_of_block(other)].push_back(out ? Pair{own, other} : Pair{other, own});
     }
     for (auto& [peer, all] : pairs) std::sort(all.begin(), all.end());
     return pairs;
+  }
+  /// Returns the images of a box of cells, with all that a block there may receive or send.
+  Box across_fold(const Box& box) const {
+    Widths widths;
+    for (int d = 0; d < 3; ++d) widths[d] = std::max(plan_.spec.low[d], plan_.spec.high[d]) + 1;
+    return grown(image_across_fold(source_.blocks.grid(), Quantity{}, box), widths, widths);
   }
   void add_messages_of(bool out, const std::pair<const int, std::vector<Pair>>& of_peer) {
     const auto groups = message_groups(fields_, plan_.spec.merge);
@@ -149,47 +176,75 @@ class Moves {
   }
 
   /// Returns the points that a block receives of a field, in global coordinates: all that it holds, or its halo.
-  std::vector<Box> received(int block, int q) const {
+  std::vector<Target> received(int block, int q) const {
     const Layout& layout = target_.blocks;
     const Box points = held(layout, block, fields_[static_cast<std::size_t>(q)].centring);
-    if (redistributes_) return {points};
+    if (redistributes_) return {{points, false}};
     if (points.empty()) return {};
     ExchangeSpec::Sides sides = plan_.spec.sides_of(q);
     for (int d = 0; d < 3; ++d) {
       if (d >= layout.dims() || !fills(layout, block, d, 0, plan_.spec.corners)) sides.low[d] = 0;
       if (d >= layout.dims() || !fills(layout, block, d, 1, plan_.spec.corners)) sides.high[d] = 0;
     }
-    if (plan_.spec.corners) return subtract(grown(points, sides.low, sides.high), points);
-    std::vector<Box> faces;
+    std::vector<Target> all;
+    if (plan_.fold != Fold::none) all.push_back({points, true});
+    if (plan_.spec.corners) {
+      for (const Box& box : subtract(grown(points, sides.low, sides.high), points)) all.push_back({box, false});
+      return all;
+    }
     for (int d = 0; d < layout.dims(); ++d)
       for (const bool above : {false, true}) {
-        Box& face = faces.emplace_back(points);
+        Box face = points;
         face.lo[d] = above ? points.hi[d] : points.lo[d] - sides.low[d];
         face.hi[d] = above ? points.hi[d] + sides.high[d] : points.lo[d];
-      }
-    return faces;
-  }
-  /// Returns the points of a field that one block sends to another, in an order that both ranks know.
-  std::vector<Share> shares(const Pair& pair, int q) const {
-    std::vector<Share> all;
-    const std::vector<Box> own = owned_once(source_.blocks, pair.from, fields_[static_cast<std::size_t>(q)]);
-    for (const Box& target : received(pair.to, q))
-      for (const Box& local : own) {
-        const Box owned = shifted(local, source_.blocks.owned(pair.from).lo);
-        for (const Index& image : images(source_.blocks.grid(), owned, target))
-          if (const Box both = intersect(shifted(owned, image), target); !both.empty())
-            all.push_back({both, negative(image)});
+        all.push_back({face, false});
       }
     return all;
   }
+  /// Returns the points of a field that one block sends to another, in an order that both ranks know.
+  std::vector<Share> shares(const Pair& pair, int q) const {
+    const GridSpec& grid = source_.blocks.grid();
+    const Quantity& field = fields_[static_cast<std::size_t>(q)];
+    const bool folded = plan_.fold != Fold::none;
+    const FoldZones zones = folded ? zones_of(grid, field) : FoldZones{};
+    std::vector<Share> all;
+    for (const Target& target : received(pair.to, q))
+      for (const Box& local : owned_once(source_.blocks, pair.from, field)) {
+        const Box own = shifted(local, source_.blocks.owned(pair.from).lo);
+        if (!folded) add_shares(grid, own, target.box, all);
+        for (const Box& zone : zones.originals)
+          if (!target.own) add_shares(grid, intersect(own, zone), target.box, all);
+        for (const Box& zone : zones.repeated)
+          add_shares_across_fold(grid, field, intersect(own, zone), target.box, all);
+      }
+    return all;
+  }
+  /// Adds the images of a box around the grid that lie in another box.
+  static void add_shares(const GridSpec& grid, const Box& own, const Box& target, std::vector<Share>& all) {
+    if (own.empty()) return;
+    for (const Index& image : images(grid, own, target))
+      if (const Box both = intersect(shifted(own, image), target); !both.empty())
+        all.push_back({both, shifted(both, negative(image))});
+  }
+  static void add_shares_across_fold(const GridSpec& grid, const Quantity& field, const Box& own, const Box& target,
+                                     std::vector<Share>& all) {
+    if (own.empty()) return;
+    const std::size_t first = all.size();
+    add_shares(grid, image_across_fold(grid, field, own), target, all);
+    for (std::size_t i = first; i < all.size(); ++i) {
+      all[i].source = image_across_fold(grid, field, all[i].source);
+      all[i].across_fold = true;
+    }
+  }
   Region in_source(const Share& share, int block, int q) const {
     const int quantity = (block - source_.own.front()) * static_cast<int>(fields_.size()) + q;
-    return {quantity, shifted(shifted(share.target, share.shift), negative(source_.blocks.owned(block).lo))};
+    return {quantity, shifted(share.source, negative(source_.blocks.owned(block).lo))};
   }
   Region in_target(const Share& share, int block, int q) const {
+    const Box box = shifted(share.target, negative(target_.blocks.owned(block).lo));
+    if (share.across_fold) return {static_cast<int>(fields_.size()) + q, turned(box)};
     const int before = redistributes_ ? source_.count() : 0;
-    const int quantity = (before + block - target_.own.front()) * static_cast<int>(fields_.size()) + q;
-    return {quantity, shifted(share.target, negative(target_.blocks.owned(block).lo))};
+    return {(before + block - target_.own.front()) * static_cast<int>(fields_.size()) + q, box};
   }
   void add_regions(Message& message, const Pair& pair, int q) const {
     for (const Share& share : shares(pair, q)) {
@@ -212,6 +267,9 @@ void add_moves(Plan& plan, const Split& source, const Split& target) {
   moves.add_messages(false);
   moves.add_messages(true);
   moves.add_copies();
+  if (plan.fold == Fold::none) return;
+  moves.negate_across_fold();
+  append_turned_fields(plan);
 }
 
 }  // namespace

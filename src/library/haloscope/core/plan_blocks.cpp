@@ -69,6 +69,7 @@ class Joined {
       for (int q = 0; q < static_cast<int>(one.quantities.size()); ++q) {
         Quantity& quantity = all.quantities[number_of(block, q)] = one.quantities[q];
         if (quantity.lands >= 0) quantity.lands = number_of(block, quantity.lands);
+        if (quantity.turns >= 0) quantity.turns = number_of(block, quantity.turns);
         if (!one.widths.empty()) all.widths[number_of(block, q)] = one.widths[q];
       }
   }

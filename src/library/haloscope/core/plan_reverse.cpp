@@ -219,7 +219,7 @@ Summand summand_of(const Quantity& q) {
 }
 
 ExchangeSpec as_requested(ExchangeSpec spec) {
-  std::erase_if(spec.quantities, [](const Quantity& q) { return q.lands >= 0; });
+  std::erase_if(spec.quantities, [](const Quantity& q) { return !q.is_field(); });
   const int halves = spec.motion == Motion::redistribute ? 2 : 1;  // equal ones
   spec.quantities.resize(static_cast<std::size_t>(halves * quantities_of_block(spec)));
   spec.blocks = spec.target_blocks = 1;

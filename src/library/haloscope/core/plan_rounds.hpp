@@ -57,9 +57,27 @@ std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quanti
 /// Returns true if an exchange fills halos of a rank on a side (0 low, 1 high) of dimension d.
 bool fills(const Layout& layout, int rank, int d, int side, bool corners);
 
-/// Adds the messages and copies of halos that are wider than blocks: one round, in which each rank sends each other one
-/// a message at most.
+/// Adds the messages and copies of halos whose points come from any ranks, since they are wider than blocks or the grid
+/// is folded: one round, in which each rank sends each other one a message at most.
 void add_wide_halos(Plan& plan, const Layout& layout);
+
+/// The points of a field on a folded grid, in global coordinates. Points on the fold, and rows beyond it, are copies.
+struct FoldZones {
+  std::vector<Box> originals;  ///< each value is there once
+  std::vector<Box> repeated;   ///< the originals with another image than themselves
+  std::vector<Box> copies;     ///< on the fold itself; the rows beyond it are copies too
+};
+FoldZones zones_of(const GridSpec& grid, const Quantity& quantity);
+/// Returns the box of points (-x, -y, z).
+Box turned(const Box& box);
+/// Returns the images of points across the fold, in global coordinates, which may lie beyond periodic edges.
+Box image_across_fold(const GridSpec& grid, const Quantity& quantity, const Box& box);
+/// Appends a turned field for each field.
+void append_turned_fields(Plan& plan);
+/// Returns true if an exchange fills a field beyond no edge but the fold.
+bool fills_only_fold(const GridSpec& grid, const Quantity& quantity);
+/// @throws UsageError for a request that the fold of a grid excludes.
+void check_fold(const Layout& layout, const ExchangeSpec& spec);
 /// Makes the plan of a redistribution from `layout`, in one round; ranks may have several blocks in both splits.
 Plan make_redistribution_plan(const Layout& layout, int rank, const ExchangeSpec& spec);
 

@@ -69,8 +69,7 @@ std::string to_string(const Side& side) {
   return std::string("the ") + (side.high ? "high" : "low") + " side in " + "xyz"[side.dimension];
 }
 
-void poison(const Views& views, const std::vector<Quantity>& quantities, int slot,
-            const std::vector<PoisonSpot>& spots) {
+void poison(FieldViews views, const std::vector<Quantity>& quantities, int slot, const std::vector<PoisonSpot>& spots) {
   for (const auto& [q, box, side] : spots)
     poison(views[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)], quantities[static_cast<std::size_t>(q)],
            box, side);

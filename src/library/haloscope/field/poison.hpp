@@ -46,8 +46,7 @@ struct PoisonSpot {
   Side side;
 };
 /// The same for some boxes of the fields of a slot.
-void poison(const Views& views, const std::vector<Quantity>& quantities, int slot,
-            const std::vector<PoisonSpot>& spots);
+void poison(FieldViews views, const std::vector<Quantity>& quantities, int slot, const std::vector<PoisonSpot>& spots);
 
 struct Leak {
   Index point{0, 0, 0};

@@ -7,7 +7,7 @@ namespace haloscope {
 using device::Buffer;
 using device::Space;
 
-DevicePoison::DevicePoison(device::Device& device, const std::vector<Quantity>& quantities, const Views& views)
+DevicePoison::DevicePoison(device::Device& device, const std::vector<Quantity>& quantities, FieldViews views)
     : device_(device),
       quantities_(quantities),
       views_(views),

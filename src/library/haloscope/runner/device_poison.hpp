@@ -16,7 +16,7 @@ namespace haloscope {
 class DevicePoison {
  public:
   /// @param quantities, views  of the fields; both outlive it.
-  DevicePoison(device::Device& device, const std::vector<Quantity>& quantities, const Views& views);
+  DevicePoison(device::Device& device, const std::vector<Quantity>& quantities, FieldViews views);
 
   /// Returns true if the spots of a slot and a number of the caller's are stored.
   bool has_spots(int slot, int number) const { return lists_.contains({slot, number}); }
@@ -36,7 +36,7 @@ class DevicePoison {
 
   device::Device& device_;
   const std::vector<Quantity>& quantities_;
-  const Views& views_;
+  FieldViews views_;
   std::map<std::pair<int, int>, DeviceFill> lists_;
   device::Buffer ops_, partials_, all_, here_;  // of a search
 };

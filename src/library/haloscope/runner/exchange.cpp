@@ -60,6 +60,9 @@ struct Exchange::State {
       if (device && layout.has_several_blocks())
         throw UsageError("fields of several blocks a rank are in " + to_string(place) +
                          ", and exchanges move them in host memory only; use a grid of one block a rank");
+      if (device && plan.fold != Fold::none)
+        throw UsageError("the grid is folded and its fields are in " + to_string(place) +
+                         ", and exchanges cross a fold in host memory only; pass fields in host memory");
       check_views(plan, views, device != nullptr);
       huge_pages = may_use_huge_pages() && !device;
     });
@@ -202,7 +205,7 @@ struct Exchange::State {
   }
   /// Returns true if the fields of a slot are at some addresses, and an exchange of them may start.
   bool is_at(std::span<void* const> first, int slot) const {
-    const Views& views = whole().views();
+    const FieldViews views = whole().views();
     if (broken || under_way || slot < 0 || slot >= slots() || first.size() != views.size()) return false;
     return std::equal(first.begin(), first.end(), views.begin(),
                       [&](const void* at, const auto& slots_of) { return slots_of[slot].origin == at; });

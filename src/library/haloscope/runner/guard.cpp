@@ -12,7 +12,7 @@ std::string layers(int count) { return std::to_string(count) + (count == 1 ? " l
 
 }  // namespace
 
-Guard::There::There(device::Device& on, const std::vector<Quantity>& quantities, const Views& views)
+Guard::There::There(device::Device& on, const std::vector<Quantity>& quantities, FieldViews views)
     : device(on), poison(on, quantities, views), stream(on.stream(true)), event(on.event(false)) {}
 
 void Guard::There::begin(DeviceStream after) {
@@ -20,7 +20,7 @@ void Guard::There::begin(DeviceStream after) {
   stream->wait(*event);
 }
 
-Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device::Device* device)
+Guard::Guard(const Layout& layout, const Plan& plan, FieldViews views, device::Device* device)
     : plan_(plan),
       views_(views),
       fields_(static_cast<int>(views.size())),
@@ -29,11 +29,13 @@ Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device:
   for (int block = 0; block < plan.spec.blocks; ++block)
     first_.push_back(layout.owns_cells(plan.rank) ? layout.by_block().owned(layout.first_block(plan.rank) + block).lo
                                                   : Index{});
-  const auto add = [&](int q, const Box& box) { halos_.push_back({q, box, side_of(box, plan.owned(q))}); };
+  const auto add = [&](const Region& region) {
+    halos_.push_back({region.quantity, region.box, side_of(region.box, plan.owned(region.quantity))});
+  };
   for (const Message& message : plan.messages)
     for (const Region& region : message.regions)
-      if (!message.out) add(region.quantity, region.box);
-  for (const Copy& copy : plan.copies) add(copy.quantity, copy.to);
+      if (!message.out) add(plan.in_field(region));
+  for (const Copy& copy : plan.copies) add(plan.in_field({copy.quantity, copy.to}));
   find_stale();
   if (device == nullptr) return;
   const device::Current current(device);
@@ -43,7 +45,8 @@ Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device:
 /// Returns true if an exchange fills halos of a field on a side on any rank; equal on all.
 bool Guard::is_filled(int q, int d, int side) const {
   const bool beyond = plan_.spec.quantities[q].edges[d].of(side) != Edge::fixed;
-  return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || beyond);
+  const bool folded = plan_.fold != Fold::none && d == 1 && side == 1;
+  return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || beyond || folded);
 }
 
 int Guard::width(int q, int d, int side) const { return (side == 0 ? plan_.spec.low_of(q) : plan_.spec.high_of(q))[d]; }

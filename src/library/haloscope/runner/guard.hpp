@@ -19,7 +19,7 @@ class Guard {
  public:
   /// @param plan, views plan and views of the exchange; they outlive the guard. @param device device of the fields,
   ///                     which outlives it too; null: host memory.
-  Guard(const Layout& layout, const Plan& plan, const Views& views, device::Device* device);
+  Guard(const Layout& layout, const Plan& plan, FieldViews views, device::Device* device);
 
   // Fields are numbered within a block; all blocks change together.
 
@@ -49,7 +49,7 @@ class Guard {
 
   /// The guard of fields on a device.
   struct There {
-    explicit There(device::Device& on, const std::vector<Quantity>& quantities, const Views& views);
+    explicit There(device::Device& on, const std::vector<Quantity>& quantities, FieldViews views);
     void begin(DeviceStream after);
     device::Device& device;
     DevicePoison poison;
@@ -77,7 +77,7 @@ class Guard {
 
   std::vector<Index> first_;  ///< own cell of each block, global
   const Plan& plan_;
-  const Views& views_;
+  FieldViews views_;
   int fields_;
   std::vector<Halo> halos_;
   std::vector<std::vector<PoisonSpot>> stale_;  // by fresh layers

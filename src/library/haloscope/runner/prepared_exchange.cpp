@@ -93,6 +93,7 @@ PreparedExchange::PreparedExchange(MPI_Comm comm, const Layout& layout, const Pl
   held_->tags.open([&] {
     moved_.resize(plan_.spec.quantities.size());
     if (plan_.spec.reverse()) add_landings(open_landings(nodes));
+    if (plan_.fold != Fold::none) add_turned();
     program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
     if (device != nullptr) lane_ = std::make_unique<DeviceLane>(*device, program_, plan_, views_);
     open();
@@ -206,6 +207,16 @@ void PreparedExchange::add_landings(std::byte* line) {
   }
 }
 
+/// Adds the views of turned fields, see Quantity::turns.
+void PreparedExchange::add_turned() {
+  for (std::size_t q = fields_; q < plan_.spec.quantities.size(); ++q) {
+    std::vector<SlotView> slots = views_[static_cast<std::size_t>(plan_.spec.quantities[q].turns)];
+    for (SlotView& view : slots)
+      view = {view.origin, {-view.stride[0], -view.stride[1], view.stride[2]}, view.element_bytes()};
+    views_.push_back(std::move(slots));
+  }
+}
+
 void PreparedExchange::open() {
   link_ = open_link(strategy_, context_);
   const Views none;  // the device makes the copies
@@ -287,6 +298,11 @@ void PreparedExchange::set_origins(std::span<void* const> first, int slot) {
     moved_[q] = static_cast<std::byte*>(first[q]) - origin;
     origin = static_cast<std::byte*>(first[q]);
   }
+  for (std::size_t q = fields_; q < views_.size(); ++q)
+    if (const int field = plan_.spec.quantities[q].turns; field >= 0) {
+      views_[q][slot].origin = views_[field][slot].origin;
+      moved_[q] = moved_[field];
+    }
 }
 
 /// Follows moved fields. Messages of a refused opening may match messages of the next one, which therefore has other

@@ -96,7 +96,7 @@ class PreparedExchange {
   const Plan& plan() const { return plan_; }
   /// Returns the names of the fields, for error texts: "u, v".
   std::string name() const;
-  const Views& views() const { return views_; }
+  FieldViews views() const { return FieldViews(views_).first(fields_); }
   /// Returns the numbers that some fields have in all blocks.
   std::vector<int> in_blocks(const std::vector<int>& fields) const;
   const Link& link() const { return *link_; }
@@ -106,6 +106,7 @@ class PreparedExchange {
   bool idle() const { return next_ == program_.ops.size(); }
   std::byte* open_landings(const std::vector<int>& nodes);
   void add_landings(std::byte* line);
+  void add_turned();
   void open();
   bool closes_alone() const;
   void close();

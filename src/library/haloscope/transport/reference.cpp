@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,44 @@ struct Source {
   Index at{0, 0, 0};
 };
 
+/// Moves a point, in global coordinates, to the one that it is a copy of, if it lies on the fold of a grid or beyond.
+/// Returns true if it was a copy. Positions count half cells.
+bool cross_fold(const GridSpec& grid, const Quantity& quantity, Index& p) {
+  if (grid.fold == Fold::none) return false;
+  const auto position = [&](int d) {
+    return 2 * p[d] + (staggered(quantity.centring, d) != 0 ? 0 : quantity.on_high_face[d] ? 2 : 1);
+  };
+  const std::int64_t around = 2 * grid.cells[0], fold = 2 * grid.cells[1] - (grid.fold == Fold::cell ? 1 : 0);
+  const auto within = [&](std::int64_t x) { return ((x % grid.cells[0]) + grid.cells[0]) % grid.cells[0]; };
+  const std::int64_t x = (grid.fold == Fold::cell ? 2 : around) - position(0), y = 2 * fold - position(1);
+  const std::int64_t image = within(p[0] + (x - position(0)) / 2);
+  if (position(1) < fold || (position(1) == fold && within(p[0]) <= image)) return false;
+  p[1] += (y - position(1)) / 2;
+  p[0] = image;
+  return true;
+}
+
+/// Returns the source of a point that is a copy across the fold; none: it is not.
+std::optional<Source> source_across_fold(const Layout& by_block, int block, const Quantity& quantity,
+                                         const Index& point) {
+  const GridSpec& grid = by_block.grid();
+  const Box own = by_block.owned(block);
+  Index p = point;
+  for (int d = 0; d < 3; ++d) p[d] += own.lo[d];
+  if (!cross_fold(grid, quantity, p)) return std::nullopt;
+  Source source;
+  Index cell = p;
+  for (int d = 0; d < grid.dims; ++d) {
+    if (grid.periodic[d]) p[d] = cell[d] = ((p[d] % grid.cells[d]) + grid.cells[d]) % grid.cells[d];
+    if (staggered(quantity.centring, d) != 0 && p[d] == grid.cells[d]) --cell[d];  // the last plane
+    if (cell[d] < 0 || cell[d] >= grid.cells[d]) return source;
+  }
+  source.owner = by_block.owner(cell);
+  if (source.owner < 0) return source;
+  for (int d = 0; d < 3; ++d) source.at[d] = p[d] - by_block.owned(source.owner).lo[d];
+  return source;
+}
+
 /// @param by_block  the layout, with a rank for each block.
 Source source_of(const Layout& by_block, int block, Centring centring, const Index& ghost) {
   const GridSpec& grid = by_block.grid();
@@ -84,8 +123,9 @@ int dimensions_left(const Box& owned, const Index& p) {
 /// Calls visit(quantity, ghost, source) for every ghost point of the exchange that mirrors a point of the grid.
 template <class Visit>
 void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
-  const int quantities = static_cast<int>(plan.spec.quantities.size()), fields = quantities / plan.spec.blocks;
+  const int quantities = fields_in(plan.spec), fields = quantities / plan.spec.blocks;
   for (int q = 0; q < quantities; ++q) {
+    const Quantity& quantity = plan.spec.quantities[q];
     const Box owned = plan.owned(q), all = plan.allocated(q);
     if (owned.empty()) continue;
     Index p;
@@ -93,9 +133,11 @@ void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
       for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
         for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) {
           const int left = dimensions_left(owned, p);
-          if (left == 0 || (left > 1 && !plan.spec.corners)) continue;
+          if (left > 1 && !plan.spec.corners) continue;
           const int block = layout.first_block(plan.rank) + q / fields;
-          const Source source = source_of(layout.by_block(), block, plan.spec.quantities[q].centring, p);
+          const auto across = source_across_fold(layout.by_block(), block, quantity, p);
+          if (left == 0 && !across) continue;
+          const Source source = across ? *across : source_of(layout.by_block(), block, quantity.centring, p);
           if (source.owner >= 0) visit(q, p, source);
         }
   }
@@ -133,7 +175,7 @@ class ReferenceLink final : public Link {
 
  private:
   /// Returns the number of fields of a block.
-  std::int64_t fields() const { return static_cast<std::int64_t>(plan_.spec.quantities.size()) / plan_.spec.blocks; }
+  std::int64_t fields() const { return fields_in(plan_.spec) / plan_.spec.blocks; }
   /// Returns the bytes of a point, which may be of a block of another rank.
   std::size_t element_bytes(const Point& p) const { return plan_.spec.quantities[p.quantity % fields()].element_bytes; }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/core/plan_rounds.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/overlap.hpp"
 
@@ -67,10 +68,10 @@ void check_view(const SlotView& view, const Plan& plan, int q, bool on_device) {
 }
 
 /// Returns the points of all fields in memory of callers.
-std::vector<FieldPoints> points_moved(const Plan& plan, const Views& views) {
+std::vector<FieldPoints> points_moved(const Plan& plan, FieldViews views) {
   std::vector<FieldPoints> all;
   for (int q = 0; q < static_cast<int>(views.size()); ++q) {
-    if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0 || points_moved(plan, q).empty()) continue;
+    if (!plan.spec.quantities[static_cast<std::size_t>(q)].is_field() || points_moved(plan, q).empty()) continue;
     const auto& slots = views[static_cast<std::size_t>(q)];
     for (int s = 0; s < static_cast<int>(slots.size()); ++s)
       all.push_back({q, s, {slots[static_cast<std::size_t>(s)], points_moved(plan, q)}});
@@ -102,7 +103,9 @@ void require_apart(const SlotView& view, const Box& points, const std::string& n
 }
 
 Box points_moved(const Plan& plan, int q) {
-  if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0) return landing_box(plan, q);
+  const Quantity& quantity = plan.spec.quantities[static_cast<std::size_t>(q)];
+  if (quantity.lands >= 0) return landing_box(plan, q);
+  if (quantity.turns >= 0) return turned(points_moved(plan, quantity.turns));
   if (plan.owned(q).empty()) return {};
   const ExchangeSpec::Sides sides = plan.spec.sides_of(q);
   const auto& has_neighbour = plan.block_of(q).has_neighbour;
@@ -116,8 +119,9 @@ Box points_moved(const Plan& plan, int q) {
 
 void check_views(const Plan& plan, const Views& views, bool on_device) {
   const auto& quantities = plan.spec.quantities;
-  if (views.size() != quantities.size())
-    throw UsageError("an exchange of " + std::to_string(quantities.size()) + " fields was given the memory of " +
+  const int fields = fields_in(plan.spec);
+  if (views.size() != quantities.size() && views.size() != static_cast<std::size_t>(fields))
+    throw UsageError("an exchange of " + std::to_string(fields) + " fields was given the memory of " +
                      std::to_string(views.size()) + "; pass one view per field");
   for (std::size_t q = 0; q < views.size(); ++q) {
     if (views[q].empty() || views[q].size() != views[0].size())
@@ -128,7 +132,7 @@ void check_views(const Plan& plan, const Views& views, bool on_device) {
   check_apart(plan, views);
 }
 
-void check_apart(const Plan& plan, const Views& views) {
+void check_apart(const Plan& plan, FieldViews views) {
   const bool has_blocks = plan.spec.blocks > 1 && plan.spec.motion != Motion::redistribute;
   if (const auto both = find_sharing(points_moved(plan, views), is_same_array_in_turn))
     throw UsageError(

@@ -37,7 +37,7 @@ void check_views(const Plan& plan, const Views& views, bool on_device);
 /// whose memory interleaves.
 /// @throws UsageError where two fields share memory, naming both. The same array may be in several slots, which take
 ///         turns.
-void check_apart(const Plan& plan, const Views& views);
+void check_apart(const Plan& plan, FieldViews views);
 
 /// Returns "fields 'u' (number 1) and 'v' (number 2)", with their slots where they differ.
 /// @param of_block  fields of each block, to name the block too; 0: one block.
