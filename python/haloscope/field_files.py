@@ -70,9 +70,9 @@ def read(
 class _Request:
     """The arguments of a call of the library."""
 
-    def __init__(self, grid: Grid, u: Arrays, path: Path, halo: Halo, centring: Centring):
+    def __init__(self, grid: Grid, u: Arrays, path: Path, halo: Halo, centring: Centring, only_read: bool):
         each = enumerate(by_block(grid, u))
-        fields = [Described(block, Field(one, halo, centring), n, (1, None), 1) for n, (block, one) in each]
+        fields = [Described(block, Field(one, halo, centring), n, (1, None), 1, only_read) for n, (block, one) in each]
         refuse_other_types(fields, 1)
         self.fields, self.structs = fields, structs_of(grid, fields)
         with named("path", path):
@@ -102,14 +102,15 @@ def _move(
     offset: int | None,
 ) -> None:
     require_grid(grid, "a file of a field")
+    only_read = verb == "write"
     if dataset is None and offset is None:
         try:
-            request = _Request(grid, u, path, halo, centring)
+            request = _Request(grid, u, path, halo, centring, only_read)
         except Exception as error:
             refuse(f"hs_grid_refuse_{verb}", grid._handle, error)
         call(f"hs_grid_{verb}", grid._handle, request.structs, request.type, grid.order.encode(), request.name)
     else:
-        request, at = _placed(verb, grid, lambda: _Request(grid, u, path, halo, centring), dataset, offset)
+        request, at = _placed(verb, grid, lambda: _Request(grid, u, path, halo, centring, only_read), dataset, offset)
         call(f"hs_grid_{verb}_at", grid._handle, request.structs, request.name, at)
 
 

@@ -168,7 +168,15 @@ def can_be_added(dtype: np.dtype) -> bool:
 class Described:
     """The C struct of one field, with the arrays that it points to."""
 
-    def __init__(self, grid: Block, field: Field, number: int, layers: tuple[Halo, Halo | None], slots: int):
+    def __init__(
+        self,
+        grid: Block,
+        field: Field,
+        number: int,
+        layers: tuple[Halo, Halo | None],
+        slots: int,
+        only_read: bool = False,
+    ):
         self.name = name_of(field, number)
         self.encoded = library()[0].new("char[]", text("name", self.name))
         arrays = slots_of(field, self.name)
@@ -176,7 +184,7 @@ class Described:
             raise UsageError(
                 f"{self.name} has {len(arrays)} slots and array 0 has {slots}; pass the same number for all fields"
             )
-        self.arrays = [memory.described(array, self.name) for array in arrays]
+        self.arrays = [memory.described(array, self.name, only_read) for array in arrays]
         self.sides, room = layers_of(field, *layers, grid._dims)
         self.room = room if flag("outer", field.outer) else grid._inner_sides(room)
         self.edges = edges_of(field.edges, grid._dims, self.name)

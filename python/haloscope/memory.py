@@ -65,15 +65,16 @@ def is_array(value: Any) -> bool:
     return not is_one(value) or any(hasattr(value, f"__{name}__") for name in ("dlpack", "array_interface"))
 
 
-def described(array: Any, name: str) -> np.ndarray:
+def described(array: Any, name: str, only_read: bool = False) -> np.ndarray:
     """Return the same memory as a plain NumPy array. Elements in device memory must not be accessed.
 
-    Raises UsageError for objects that carry more than memory (masks, units, names of axes), cannot be written to, do
-    not expose their memory in a supported way, or have types that NumPy lacks. Cost: microseconds.
+    Raises UsageError for objects that carry more than memory (masks, units, names of axes), cannot be written to unless
+    they are only read, do not expose their memory in a supported way, or have types that NumPy lacks. Cost:
+    microseconds.
     """
     with named(name, array):
         found = _described(array, name)
-    if not found.flags.writeable:
+    if not (only_read or found.flags.writeable):
         raise UsageError(
             f"{name} cannot be written to, and an exchange fills its halo in place: pass memory of your own, as a copy"
         )

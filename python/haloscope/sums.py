@@ -29,7 +29,7 @@ def sum(grid: Grid, u: Arrays, halo: Halo = 1, centring: Centring = "cell") -> f
     """
     require_grid(grid, "a sum")
     try:
-        arrays = [memory.described(array, "u") for _, array in by_block(grid, u)]
+        arrays = [memory.described(array, "u", only_read=True) for _, array in by_block(grid, u)]
         kinds = {array.dtype.kind for array in arrays}
         if len(kinds) > 1 and "c" in kinds:
             raise UsageError("a sum of real and complex numbers; pass arrays of one type for all blocks")
@@ -73,7 +73,7 @@ def _reduced(function: str, grid: Grid, factors: list[Arrays], halo: Halo, centr
 
 def _described(block: Block, field: Field, number: int) -> Described:
     """Return the description of an array. Raises UsageError for types that are not added."""
-    found = Described(block, field, number, (1, None), 1)
+    found = Described(block, field, number, (1, None), 1, only_read=True)
     dtype: np.dtype = found.arrays[0].dtype
     if dtype.kind not in "fc" or not can_be_added(dtype):
         raise UsageError(

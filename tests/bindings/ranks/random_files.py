@@ -163,7 +163,10 @@ def check_refusals() -> None:
             call(grid, *arguments)
         assert part in str(caught.value), str(caught.value)
 
-    haloscope.write(grid, u, path)
+    constant = u.copy()
+    constant.setflags(write=False)
+    haloscope.write(grid, constant, path)
+    refused("cannot be written to", haloscope.read, constant, path)
     refused("numbers of type <f8, and the field <i8", haloscope.read, grid.zeros(dtype="i8"), path)
     other = haloscope.Grid(COMM, (4 * COMM.size, 5))
     with pytest.raises(haloscope.UsageError, match="extents"):

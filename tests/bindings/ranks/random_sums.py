@@ -43,6 +43,8 @@ def results(comm: MPI.Comm, arrays: list[np.ndarray], cells: list[int], periodic
     else:
         grid = haloscope.Grid(comm, cells, periodic=periodic, process_grid="slabs" if how["slabs"] else None)
     u, v = ([part_of(block, one, how["halo"], how["centring"]) for block in grid.blocks] for one in arrays)
+    for array in (*u, *v):
+        array.setflags(write=False)
     if not how["dealt"]:
         (u,), (v,) = u, v
     options = {"halo": how["halo"], "centring": how["centring"]}
