@@ -50,14 +50,13 @@ FoldZones zones_of(const GridSpec& grid, const Quantity& quantity) {
   const std::int64_t sum = ((image_sum(grid, quantity, 0) % cells) + cells) % cells;
   // Points of the row on the fold are there twice, and the one with the smaller x is the original. Pairs have the sum
   // `sum`, or one that is larger by the cells.
-  const auto add = [&](std::int64_t begin, std::int64_t of_pairs, std::int64_t end) {
+  const auto add = [&](std::int64_t begin, std::int64_t of_pairs) {
     const std::int64_t middle = of_pairs / 2 + 1;
     zones.originals.push_back(column(grid, begin, middle, first, first + 1));
     zones.repeated.push_back(column(grid, begin, of_pairs - middle + 1, first, first + 1));
-    zones.copies.push_back(column(grid, middle, end, first, first + 1));
   };
-  add(0, sum, sum + 1);
-  add(sum + 1, sum + cells, cells);
+  add(0, sum);
+  add(sum + 1, sum + cells);
   return zones;
 }
 

@@ -65,7 +65,6 @@ void add_wide_halos(Plan& plan, const Layout& layout);
 struct FoldZones {
   std::vector<Box> originals;  ///< each value is there once
   std::vector<Box> repeated;   ///< the originals with another image than themselves
-  std::vector<Box> copies;     ///< on the fold itself; the rows beyond it are copies too
 };
 FoldZones zones_of(const GridSpec& grid, const Quantity& quantity);
 /// Returns the box of points (-x, -y, z).
