@@ -25,7 +25,7 @@ from toy import TOY
 
 PAGES = ROOT / "docs" / "extend"
 SOURCES = ("cmake", "include", "python", "scripts", "src")
-SMALL = ("TESTS", "BENCH", "RANK", "AVX", "OPENMP")  # parts that a library of predictions does not need
+SMALL = ("STUDIES", "TESTS", "BENCH", "RANK", "AVX", "OPENMP")  # parts that a library of predictions does not need
 BLOCK = re.compile(r"^(In )?`([^`\n]+)`:\n\n```(\w+)\n(.*?)```", re.DOTALL | re.MULTILINE)
 # A program with the packages of some folders: an editable installation would be found before any folder.
 FROM_FOLDERS = """import sys
