@@ -139,12 +139,9 @@ class Grid {
   Box owned() const { return layout_.owned(rank_); }
   Box owned(int block) const { return layout_.by_block().owned(number_of(block)); }
   /// Returns true if an exchange fills halos on this side (0 low, 1 high) of dimension d.
-  bool has_neighbour(int d, int side) const {
-    return layout_.has_neighbour(rank_, d, side) || layout_.is_folded(rank_, d, side);
-  }
+  bool has_neighbour(int d, int side) const { return layout_.has_neighbour(rank_, d, side); }
   bool has_neighbour(int d, int side, int block) const {
-    const Layout& by_block = layout_.by_block();
-    return by_block.has_neighbour(number_of(block), d, side) || by_block.is_folded(number_of(block), d, side);
+    return layout_.by_block().has_neighbour(number_of(block), d, side);
   }
 
  private:

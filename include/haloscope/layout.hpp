@@ -26,6 +26,8 @@ struct GridSpec {
   Index cells{1, 1, 1};
   std::array<bool, 3> periodic{false, false, false};
   Fold fold = Fold::none;  ///< of the high edge of y, in a grid that is periodic in x and not in y
+  /// Returns true if the grid is folded at this side (0 low, 1 high) of dimension d.
+  bool is_folded(int d, int side) const { return fold != Fold::none && d == 1 && side == 1; }
   bool operator==(const GridSpec&) const = default;
 };
 
@@ -130,9 +132,9 @@ class Layout {
   /// rank without cells. May be `rank` itself.
   int neighbour(int rank, const std::array<int, 3>& offset) const;
   /// Returns true if a rank borders on `rank` on this side (0 low, 1 high) of dimension d, even if only at an edge or
-  /// corner, next to a hole. May be `rank` itself.
+  /// corner, next to a hole, or across a fold. May be `rank` itself.
   bool has_neighbour(int rank, int d, int side) const;
-  /// Returns true if this side (0 low, 1 high) of dimension d is where the grid is folded.
+  /// Returns true if the grid is folded at this side of a rank's cells.
   bool is_folded(int rank, int d, int side) const;
   /// Returns the rank that owns global cell `cell` (inside the grid); -1 in a hole.
   int owner(const Index& cell) const;

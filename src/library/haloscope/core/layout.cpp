@@ -452,6 +452,7 @@ int Layout::neighbour(int rank, const std::array<int, 3>& offset) const {
 }
 
 bool Layout::has_neighbour(int rank, int d, int side) const {
+  if (is_folded(rank, d, side)) return true;
   std::array<int, 3> offset{};
   offset[d] = 2 * side - 1;
   if (!has_holes()) return neighbour(rank, offset) >= 0;
@@ -471,7 +472,7 @@ Layout Layout::folded(Fold fold) const {
 }
 
 bool Layout::is_folded(int rank, int d, int side) const {
-  return grid_.fold != Fold::none && d == 1 && side == 1 && owns_cells(rank) && coords(rank)[1] == ranks_[1] - 1;
+  return grid_.is_folded(d, side) && owns_cells(rank) && coords(rank)[d] == ranks_[d] - 1;
 }
 
 int Layout::owner(const Index& cell) const { return rank_at(coords_at(cell)); }

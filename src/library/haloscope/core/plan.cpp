@@ -200,10 +200,8 @@ void add_edges_of(Plan& plan, int q) {
 }
 
 void add_edges(Plan& plan) {
-  const ExchangeSpec& spec = plan.spec;
   if (plan.own_cells().empty()) return;
-  for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
-    if (spec.quantities[static_cast<std::size_t>(q)].is_field()) add_edges_of(plan, q);
+  for (int q = 0; q < fields_in(plan.spec); ++q) add_edges_of(plan, q);
 }
 
 /// Returns the bytes of all ranks' fields, halos included.
@@ -259,11 +257,10 @@ void check_mirrors(const Layout& layout, const ExchangeSpec& spec) {
     for (int d = 0; d < layout.dims(); ++d)
       for (const int side : {0, 1}) {
         const Quantity& quantity = spec.quantities[static_cast<std::size_t>(q)];
-        const bool folded = layout.grid().fold != Fold::none && d == 1 && side == 1;
-        const Edge edge = folded ? Edge::fixed : quantity.edges[d].of(side);
+        const Edge edge = quantity.edges[d].of(side);
         const int layers = (side == 0 ? spec.low_of(q) : spec.high_of(q))[d];
         if ((edge != Edge::even && edge != Edge::odd) || layout.grid().periodic[d] ||
-            layers <= layout.smallest_extent(d))
+            layout.grid().is_folded(d, side) || layers <= layout.smallest_extent(d))
           continue;
         throw UsageError("field '" + quantity.name + "' mirrors " + std::to_string(layers) + " layers in " +
                          std::string(1, "xyz"[d]) + ", and the smallest block there has " +
@@ -315,8 +312,7 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
                          "; an exchange fills the layers of a dimension or carries them along");
       width = std::max({width, low, high});
     }
-    const bool folded = layout.grid().fold != Fold::none && d == 1;
-    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 || folded ||
+    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 || layout.grid().is_folded(d, 1) ||
                            std::any_of(spec.quantities.begin(), spec.quantities.end(),
                                        [&](const Quantity& q) { return q.edges[d] != Edge::fixed; });
     if (exchanged && width > layout.smallest_extent(d) && !spec.beyond)
@@ -347,8 +343,8 @@ std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quanti
 bool fills(const Layout& layout, int rank, int d, int side, bool corners) {
   Offset v{};
   v[d] = 2 * side - 1;
-  if (layout.is_folded(rank, d, side)) return true;
-  return corners ? layout.has_neighbour(rank, d, side) : layout.neighbour(rank, v) >= 0;
+  return corners || layout.is_folded(rank, d, side) ? layout.has_neighbour(rank, d, side)
+                                                    : layout.neighbour(rank, v) >= 0;
 }
 
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source) {
@@ -439,8 +435,8 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
       continue;
     }
     const bool closed = !layout.grid().periodic[d];
-    const bool folded = layout.is_folded(rank, d, 1);
-    plan.at_edge[d] = {closed && own.lo[d] == 0, closed && own.hi[d] == layout.grid().cells[d] && !folded};
+    const bool folded = layout.grid().is_folded(d, 1);
+    plan.at_edge[d] = {closed && own.lo[d] == 0, closed && !folded && own.hi[d] == layout.grid().cells[d]};
     for (int side : {0, 1}) plan.has_neighbour[d][side] = fills(layout, rank, d, side, spec.corners);
     plan.split[d] = layout.ranks()[d] > 1;
     plan.own_neighbour[d] = layout.grid().periodic[d] && layout.ranks()[d] == 1;

@@ -69,8 +69,11 @@ std::vector<Box> owned_once(const Layout& layout, int rank, const Quantity& quan
   if (!layout.owns_cells(rank)) return {};
   if (layout.has_holes()) return shared_boxes(layout, rank, quantity, {});
   Box box{{0, 0, 0}, layout.local_cells(rank)};
-  for (int d = 0; d < layout.dims(); ++d)
-    if (staggered(quantity.centring, d) != 0 && !layout.has_neighbour(rank, d, 1)) ++box.hi[d];
+  for (int d = 0; d < layout.dims(); ++d) {
+    Offset above{};
+    above[d] = 1;
+    if (staggered(quantity.centring, d) != 0 && layout.neighbour(rank, above) < 0) ++box.hi[d];
+  }
   return {box};
 }
 
