@@ -128,18 +128,6 @@ class Moves {
           plan_.copies.push_back(copy);
         }
   }
-  /// Adds copies that change the sign of what has come across the fold.
-  void negate_across_fold() {
-    for (auto& [peer, pairs] : pairs_by_peer(false))
-      for (int q = 0; q < static_cast<int>(fields_.size()); ++q)
-        for (const Pair& pair : pairs)
-          for (const Share& share : shares(pair, q))
-            if (share.across_fold && fields_[static_cast<std::size_t>(q)].edges[1].high == Edge::odd)
-              plan_.copies.push_back({.quantity = q,
-                                      .round = plan_.rounds,
-                                      .to = shifted(share.target, negative(target_.blocks.owned(pair.to).lo)),
-                                      .negate = true});
-  }
 
  private:
   /// Returns the blocks that send to blocks of another rank, or receive from them, in an order that both ranks know.
@@ -267,9 +255,7 @@ void add_moves(Plan& plan, const Split& source, const Split& target) {
   moves.add_messages(false);
   moves.add_messages(true);
   moves.add_copies();
-  if (plan.fold == Fold::none) return;
-  moves.negate_across_fold();
-  append_turned_fields(plan);
+  if (plan.fold != Fold::none) append_turned_fields(plan);
 }
 
 }  // namespace

@@ -61,13 +61,17 @@ FoldZones zones_of(const GridSpec& grid, const Quantity& quantity) {
 }
 
 void append_turned_fields(Plan& plan) {
-  const int fields = static_cast<int>(plan.spec.quantities.size());
-  for (int q = 0; q < fields; ++q) {
-    Quantity field = plan.spec.quantities[static_cast<std::size_t>(q)];
-    field.turns = q;
-    plan.spec.quantities.push_back(field);
-    if (!plan.spec.widths.empty()) plan.spec.widths.emplace_back();
-  }
+  append_for_fields(plan, &Quantity::turns);
+  std::vector<Copy> negations;
+  const auto negate = [&](const Region& region) {
+    const Region in = plan.in_field(region);
+    if (in.quantity != region.quantity && plan.spec.quantities[in.quantity].edges[1].high == Edge::odd)
+      negations.push_back({.quantity = in.quantity, .round = plan.rounds, .to = in.box, .negate = true});
+  };
+  for (const Message& message : plan.messages)
+    if (!message.out) std::for_each(message.regions.begin(), message.regions.end(), negate);
+  for (const Copy& copy : plan.copies) negate({copy.quantity, copy.to});
+  plan.copies.insert(plan.copies.end(), negations.begin(), negations.end());
 }
 
 bool fills_only_fold(const GridSpec& grid, const Quantity& quantity) {

@@ -187,17 +187,6 @@ void check_numbers(const ExchangeSpec& spec) {
           "fields of another exchange");
 }
 
-void append_landings(Plan& plan, int ways) {
-  const int fields = static_cast<int>(plan.spec.quantities.size());
-  for (int way = 0; way < ways; ++way)
-    for (int q = 0; q < fields; ++q) {
-      Quantity landing = plan.spec.quantities[q];
-      landing.lands = q;
-      plan.spec.quantities.push_back(landing);
-      if (!plan.spec.widths.empty()) plan.spec.widths.emplace_back();
-    }
-}
-
 }  // namespace
 
 Summand summand_of(const Quantity& q) {
@@ -242,7 +231,7 @@ void make_reverse(Plan& plan, const Layout& layout, const std::vector<Round>& ro
   for (const Copy& edge : edges) additions.clear(edge.quantity, edge.to);
   int ways = 0;
   for (const Round& round : rounds) ways += static_cast<int>(round.directions.size());
-  append_landings(plan, ways);
+  for (int way = 0; way < ways; ++way) append_for_fields(plan, &Quantity::lands);
 }
 
 }  // namespace haloscope

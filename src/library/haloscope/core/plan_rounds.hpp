@@ -49,6 +49,16 @@ std::vector<Box> owned_once(const Layout& layout, int rank, const Quantity& quan
 inline int landing_of(const Plan& plan, int way, int q) {
   return (way + 1) * static_cast<int>(plan.spec.quantities.size()) + q;
 }
+/// Appends a quantity for each field of a plan. @param owner  its member that names the field.
+inline void append_for_fields(Plan& plan, int Quantity::*owner) {
+  const int fields = fields_in(plan.spec);
+  for (int q = 0; q < fields; ++q) {
+    Quantity more = plan.spec.quantities[static_cast<std::size_t>(q)];
+    more.*owner = q;
+    plan.spec.quantities.push_back(more);
+    if (!plan.spec.widths.empty()) plan.spec.widths.emplace_back();
+  }
+}
 inline Box at_origin(const Box& box) { return {{0, 0, 0}, {box.extent(0), box.extent(1), box.extent(2)}}; }
 
 /// Returns the quantities that share a message, as groups of numbers of quantities.
@@ -71,7 +81,7 @@ FoldZones zones_of(const GridSpec& grid, const Quantity& quantity);
 Box turned(const Box& box);
 /// Returns the images of points across the fold, in global coordinates, which may lie beyond periodic edges.
 Box image_across_fold(const GridSpec& grid, const Quantity& quantity, const Box& box);
-/// Appends a turned field for each field.
+/// Appends a turned field for each field, and copies that change the sign of what arrives in turned fields.
 void append_turned_fields(Plan& plan);
 /// Returns true if an exchange fills a field beyond no edge but the fold.
 bool fills_only_fold(const GridSpec& grid, const Quantity& quantity);
