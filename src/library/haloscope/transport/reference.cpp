@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,7 +52,10 @@ struct Points {
 struct Source {
   int owner = -1;
   Index at{0, 0, 0};
+  bool across_fold = false;
 };
+
+std::int64_t wrapped(std::int64_t cell, std::int64_t cells) { return ((cell % cells) + cells) % cells; }
 
 /// Moves a point, in global coordinates, to the one that it is a copy of, if it lies on the fold of a grid or beyond.
 /// Returns true if it was a copy. Positions count half cells.
@@ -63,52 +65,35 @@ bool cross_fold(const GridSpec& grid, const Quantity& quantity, Index& p) {
     return 2 * p[d] + (staggered(quantity.centring, d) != 0 ? 0 : quantity.on_high_face[d] ? 2 : 1);
   };
   const std::int64_t around = 2 * grid.cells[0], fold = 2 * grid.cells[1] - (grid.fold == Fold::cell ? 1 : 0);
-  const auto within = [&](std::int64_t x) { return ((x % grid.cells[0]) + grid.cells[0]) % grid.cells[0]; };
   const std::int64_t x = (grid.fold == Fold::cell ? 2 : around) - position(0), y = 2 * fold - position(1);
-  const std::int64_t image = within(p[0] + (x - position(0)) / 2);
-  if (position(1) < fold || (position(1) == fold && within(p[0]) <= image)) return false;
+  const std::int64_t image = wrapped(p[0] + (x - position(0)) / 2, grid.cells[0]);
+  if (position(1) < fold || (position(1) == fold && wrapped(p[0], grid.cells[0]) <= image)) return false;
   p[1] += (y - position(1)) / 2;
   p[0] = image;
   return true;
 }
 
-/// Returns the source of a point that is a copy across the fold; none: it is not.
-std::optional<Source> source_across_fold(const Layout& by_block, int block, const Quantity& quantity,
-                                         const Index& point) {
+/// @param by_block  the layout, with a rank for each block.
+Source source_of(const Layout& by_block, int block, const Quantity& quantity, const Index& point) {
   const GridSpec& grid = by_block.grid();
   const Box own = by_block.owned(block);
-  Index p = point;
+  Index p = point, cell, behind{0, 0, 0};  // the point's cell; it lies on the cell's low side, or on its high side
   for (int d = 0; d < 3; ++d) p[d] += own.lo[d];
-  if (!cross_fold(grid, quantity, p)) return std::nullopt;
   Source source;
-  Index cell = p;
-  for (int d = 0; d < grid.dims; ++d) {
-    if (grid.periodic[d]) p[d] = cell[d] = ((p[d] % grid.cells[d]) + grid.cells[d]) % grid.cells[d];
-    if (staggered(quantity.centring, d) != 0 && p[d] == grid.cells[d]) --cell[d];  // the last plane
-    if (cell[d] < 0 || cell[d] >= grid.cells[d]) return source;
+  source.across_fold = cross_fold(grid, quantity, p);
+  for (int d = 0; d < 3; ++d) {
+    const std::int64_t cells = grid.cells[d];
+    if (d < grid.dims && staggered(quantity.centring, d) != 0) {
+      const bool last = !grid.periodic[d] && p[d] == cells;
+      const bool closer = point[d] >= own.extent(d);  // of a plane that two ranks share, the closer one's
+      behind[d] = source.across_fold ? last : closer;
+    }
+    cell[d] = p[d] - behind[d];
+    if (grid.periodic[d]) cell[d] = wrapped(cell[d], cells);
+    if (cell[d] < 0 || cell[d] >= cells) return source;
   }
   source.owner = by_block.owner(cell);
   if (source.owner < 0) return source;
-  for (int d = 0; d < 3; ++d) source.at[d] = p[d] - by_block.owned(source.owner).lo[d];
-  return source;
-}
-
-/// @param by_block  the layout, with a rank for each block.
-Source source_of(const Layout& by_block, int block, Centring centring, const Index& ghost) {
-  const GridSpec& grid = by_block.grid();
-  const Box own = by_block.owned(block);
-  Index cell, behind{0, 0, 0};  // the point's cell; it lies on the low side of the cell, or on its high side
-  for (int d = 0; d < 3; ++d) {
-    const std::int64_t cells = grid.cells[d], extent = own.extent(d);
-    const int s = d < grid.dims ? staggered(centring, d) : 0;
-    if (s != 0 && ghost[d] >= extent) behind[d] = 1;  // of a plane that two ranks share, the closer one's
-    cell[d] = own.lo[d] + ghost[d] - behind[d];
-    if (grid.periodic[d]) cell[d] = ((cell[d] % cells) + cells) % cells;
-    if (cell[d] < 0 || cell[d] >= cells) return {};
-  }
-  Source source;
-  source.owner = by_block.owner(cell);
-  if (source.owner < 0) return {};
   const Index origin = by_block.owned(source.owner).lo;
   for (int d = 0; d < 3; ++d) source.at[d] = cell[d] + behind[d] - origin[d];
   return source;
@@ -125,7 +110,6 @@ template <class Visit>
 void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
   const int quantities = fields_in(plan.spec), fields = quantities / plan.spec.blocks;
   for (int q = 0; q < quantities; ++q) {
-    const Quantity& quantity = plan.spec.quantities[q];
     const Box owned = plan.owned(q), all = plan.allocated(q);
     if (owned.empty()) continue;
     Index p;
@@ -133,12 +117,10 @@ void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
       for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
         for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) {
           const int left = dimensions_left(owned, p);
-          if (left > 1 && !plan.spec.corners) continue;
+          if ((left == 0 && plan.fold == Fold::none) || (left > 1 && !plan.spec.corners)) continue;
           const int block = layout.first_block(plan.rank) + q / fields;
-          const auto across = source_across_fold(layout.by_block(), block, quantity, p);
-          if (left == 0 && !across) continue;
-          const Source source = across ? *across : source_of(layout.by_block(), block, quantity.centring, p);
-          if (source.owner >= 0) visit(q, p, source);
+          const Source source = source_of(layout.by_block(), block, plan.spec.quantities[q], p);
+          if (source.owner >= 0 && (left > 0 || source.across_fold)) visit(q, p, source);
         }
   }
 }
