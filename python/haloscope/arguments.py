@@ -79,6 +79,14 @@ def for_axes(name: str, value: Any, axes: int, check: Callable[[str, Any], Any],
     return [check(name, value)] * axes if is_one(value) else [check(name, one) for one in each(name, value, wanted)]
 
 
+def flags(name: str, value: Any, axes: int) -> list[bool]:
+    """Return a flag for each axis. Raises UsageError for anything but one for each, or one for all."""
+    found = for_axes(name, value, axes, flag, "True or False for each axis")
+    if len(found) != axes:
+        raise UsageError(f"{name} has {len(found)} flags for {axes} axes; pass one for each, or one for all")
+    return found
+
+
 def _is_list(value: Any) -> bool:
     """Return whether values are indexed in the order of axes, as in a list or an array of one axis."""
     indexed = all(hasattr(value, method) for method in ("__len__", "__getitem__"))

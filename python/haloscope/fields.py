@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from haloscope import memory
-from haloscope.arguments import each, flag, for_axes, is_one, named, shown, text
+from haloscope.arguments import each, flag, flags, is_one, named, shown, text
 from haloscope.errors import UsageError
 from haloscope.grid import Block, Centring, Grid, Halo, sides_of
 from haloscope.ranks import library
@@ -190,12 +190,7 @@ class Described:
         self.edges = edges_of(field.edges, grid._dims, self.name)
         if not field.outer and any(edge != "fixed" for side in self.edges for edge in side):
             raise UsageError(f"{self.name} has edges that the exchange fills, and no room beyond them; leave outer out")
-        self.high_faces = for_axes("high_faces", field.high_faces, grid._dims, flag, "True or False for each axis")
-        if len(self.high_faces) != grid._dims:
-            raise UsageError(
-                f"high_faces of {self.name} has {len(self.high_faces)} flags for {grid._dims} axes; pass one for each, "
-                "or one for all"
-            )
+        self.high_faces = flags(f"high_faces of {self.name}", field.high_faces, grid._dims)
         self.centring = field.centring or self._centring_by_shape(grid)
         for array in self.arrays:
             self._check(grid, array)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from haloscope.arguments import count, each, flag, for_axes, is_one, named, shown, text, whole
+from haloscope.arguments import count, each, flag, flags, is_one, named, shown, text, whole
 from haloscope.errors import UsageError
 from haloscope.lifetimes import Unique
 from haloscope.ranks import agree, call, checked, handle_of, library, member
@@ -244,21 +244,14 @@ class Grid(Block, Unique):
             if len(self._nodes) != self._size:
                 raise UsageError(f"nodes has {len(self._nodes)} numbers for {self._size} ranks; pass one for each")
             options.nodes = self._nodes
-        for axis, (cells_of_axis, wraps) in enumerate(zip(counts, self._flags(periodic), strict=True)):
+        for axis, (cells_of_axis, wraps) in enumerate(
+            zip(counts, flags("periodic", periodic, self._dims), strict=True)
+        ):
             options.cells[self._dimension(axis)] = cells_of_axis
             options.periodic[self._dimension(axis)] = wraps
             options.axes[self._dimension(axis)] = axis  # the order in which a topology of other dimensions is compared
         self._choose_split(options, counts, process_grid, owned, axes)
         return options
-
-    def _flags(self, periodic: Any) -> list[bool]:
-        """Return one flag for each axis."""
-        flags = for_axes("periodic", periodic, self._dims, flag, "True or False for each axis")
-        if len(flags) != self._dims:
-            raise UsageError(
-                f"periodic has {len(flags)} flags for {self._dims} axes; pass one for each, or one for all"
-            )
-        return flags
 
     def _choose_split(self, options: Any, cells: list[int], process_grid: Any, owned: Any, axes: Any) -> None:
         ffi, lib = library()
