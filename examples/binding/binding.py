@@ -39,6 +39,10 @@ class GridOptions(ctypes.Structure):
         ("block_count", c_int32),
         ("blocks", POINTER(Box)),
         ("fold", c_int32),
+        ("panel_count", c_int32),
+        ("panels", POINTER(Box)),
+        ("seams", c_void_p),
+        ("seam_count", c_int32),
         ("reserved", c_int32),
     ]
 
@@ -59,6 +63,8 @@ class Field(ctypes.Structure):
         ("name", c_char_p),
         ("edges", c_int32 * 2 * 3),
         ("on_high_face", Triple),
+        ("vector", c_int32),
+        ("along", c_int32),
         ("reserved", c_int32),
     ]
 

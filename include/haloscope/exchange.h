@@ -42,6 +42,15 @@ enum { HS_NOT_SPLIT = -1 }; /* in `axes`: the communicator does not split this d
 /* A grid turns about the nodes of cells on its high edge of y, or about the centres of its last row of cells. */
 enum { HS_FOLD_NONE, HS_FOLD_NODE, HS_FOLD_CELL };
 
+/* Two edges of panels that meet, with as many cells each: the first one and the second one. */
+typedef struct hs_seam {
+  int32_t panel[2];
+  int32_t dimension[2]; /* 0: the edge is the low or high side of x; 1: of y */
+  int32_t side[2];      /* 0: low; 1: high */
+  int32_t reversed;     /* 1: the first cell along one edge is the last one along the other */
+  int32_t reserved;
+} hs_seam;
+
 typedef struct hs_grid_options {
   uint64_t struct_size;
   int64_t cells[3];      /* global, each >= 1; default 1 */
@@ -79,6 +88,15 @@ typedef struct hs_grid_options {
    * fold equal, as at the north of tripolar ocean grids; default NONE. The grid is periodic in x and not in y. A field
    * whose edge there is ODD changes its sign. Accumulations, shares and arrays of devices need a grid without a fold */
   int32_t fold;
+  /* The panels of a grid, blocks of cells that meet only at seams, turned against each other or not: the faces of a
+   * cubed sphere. Exchanges fill the points beyond an edge from the panel that it meets, and points beyond a corner
+   * where the ways around both of its edges lead to one place. Each block lies in one panel, and panels reach from end
+   * to end of z. The grid is not periodic in x and y. Accumulations, shares and arrays of devices need a grid without
+   * seams; see hs_cubed_sphere() */
+  int32_t panel_count;  /* default 0: the grid is one panel, without seams */
+  const hs_box* panels; /* global cells of each, equal on all ranks */
+  const hs_seam* seams;
+  int32_t seam_count; /* default 0 */
   int32_t reserved;
 } hs_grid_options;
 
@@ -86,6 +104,12 @@ typedef struct hs_grid hs_grid;
 
 #define hs_grid_init(options) hs_grid_init_sized((options), sizeof *(options))
 void hs_grid_init_sized(hs_grid_options* options, uint64_t size);
+/* Writes the six faces of a cube of edge x edge cells each, in a row in x, which fit a grid of 6 * edge x edge x levels
+ * cells, and their twelve seams. They have the order of MITgcm's cubed spheres. Of faces 0, 2, 4 the high x edge meets
+ * the low x edge of the next face, and the high y edge the low x edge of the next but one, reversed. Of faces 1, 3, 5
+ * the high y edge meets the low y edge of the next face, and the high x edge the low y edge of the next but one,
+ * reversed. Local. Fails with HS_USAGE for less than 1 cell. */
+hs_status hs_cubed_sphere(int64_t edge, int64_t levels, hs_box panels[6], hs_seam seams[12]);
 /* Creates a grid split over the ranks of `comm`, which must live as long as exchanges are created on the grid.
  * Fails with HS_USAGE for cells or ranks that do not fit each other, boxes that overlap, leave a gap or do not line
  * up (naming the cell), a communicator with a different topology or a graph, an inter-communicator; for MPI_COMM_NULL
@@ -100,6 +124,9 @@ hs_status hs_grid_free(hs_grid* grid);
 hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned);
 /* Returns the cells of a block of this rank, from 0; of block 0 without any: none. */
 hs_status hs_grid_block(const hs_grid* grid, int32_t block, hs_box* owned);
+/* Returns 1 for each side (dimension, low and high) of a block of this rank that lies at an edge of the grid or of its
+ * panel, where the grid neither wraps around nor meets itself; else 0. */
+hs_status hs_grid_edges(const hs_grid* grid, int32_t block, int32_t at_edge[3][2]);
 /* The split of a grid. Dimensions that it lacks have 1 cell and 1 rank. */
 typedef struct hs_grid_data {
   uint64_t struct_size;
@@ -110,7 +137,7 @@ typedef struct hs_grid_data {
   int32_t blocks;     /* of this rank */
   int32_t several;    /* 1: some rank has several blocks */
   int32_t fold;       /* HS_FOLD_... */
-  int32_t reserved;
+  int32_t panels;     /* number of panels */
 } hs_grid_data;
 
 #define hs_grid_data_init(data) hs_grid_data_init_sized((data), sizeof *(data))
@@ -179,8 +206,11 @@ typedef struct hs_field {
    * beyond the edge. ODD: reals of 4 or 8 bytes. Sums, files and redistributions ignore them. */
   int32_t edges[3][2];
   /* 1: the value of a cell lies on its high face in this dimension, as velocities of ocean models do in arrays of one
-   * shape; default 0. Only a fold depends on it */
+   * shape; default 0. Only folds and seams depend on it */
   int32_t on_high_face[3];
+  int32_t vector; /* number of the vector field that this is a component of; 0 (default): none. Across a seam its x may
+                   * be y, or opposite; across a fold it changes its sign. Reals of 4 or 8 bytes */
+  int32_t along;  /* of a vector: 0 (default) x, 1 y, 2 z */
   int32_t reserved;
 } hs_field;
 

@@ -124,6 +124,13 @@ class Grid {
   /// grid without a fold. Local.
   /// @throws UsageError as Layout::folded() does.
   Grid folded(Fold fold) const { return Grid(comm_, layout_.folded(fold), nodes_); }
+  /// Returns the same grid with its cells in panels, which meet at seams, turned against each other or not, as the
+  /// faces of a cubed sphere do: exchanges fill the points beyond an edge from the panel that it meets. Each block lies
+  /// in one panel. Fields with `Quantity::vector` are components in directions of the panel: across a seam, x may be y,
+  /// or opposite. Points beyond a corner are filled where the ways around both of its edges lead to one place.
+  /// Accumulations, shares, Steppers and devices need a grid without seams. Local. See cubed_sphere().
+  /// @throws UsageError as Layout::joined() does.
+  Grid joined(const Panels& panels) const { return Grid(comm_, layout_.joined(panels), nodes_); }
   MPI_Comm comm() const { return comm_; }
   const Layout& layout() const { return layout_; }
   int rank() const { return rank_; }

@@ -20,14 +20,50 @@ namespace haloscope {
 enum class Fold : std::uint8_t { none, node, cell };
 HALOSCOPE_WORDS(Fold, "fold", "none", "node", "cell");
 
+/// An edge of a panel: its side (0 low, 1 high) of dimension d, x or y.
+struct PanelEdge {
+  int panel = 0;
+  int d = 0;
+  int side = 0;
+  bool operator==(const PanelEdge&) const = default;
+};
+
+/// Two edges of panels that meet, with as many cells each: the cells beyond one are the cells inside the other.
+struct Seam {
+  PanelEdge first, second;
+  bool reversed = false;  ///< the first cell along one edge is the last one along the other
+  bool operator==(const Seam&) const = default;
+};
+
+/// The panels of a grid, blocks of cells that meet only at seams, turned against each other or not.
+struct Panels {
+  std::vector<Box> boxes;  ///< cells of each panel, in global coordinates; in 3D from end to end of z. None: one panel
+  std::vector<Seam> seams;
+  bool operator==(const Panels&) const = default;
+};
+
+/// Returns the six faces of a cube of `edge` x `edge` cells each, in a row in x, which fit a grid of `6 * edge` x
+/// `edge` x `levels` cells, and their seams. Of faces 0, 2, 4 the high x edge meets the low x edge of the next face, and the
+/// high y edge the low x edge of the next but one, reversed. Of faces 1, 3, 5 the high y edge meets the low y edge of
+/// the next face, and the high x edge the low y edge of the next but one, reversed.
+/// Source: the order of MITgcm's cubed spheres (Adcroft et al. 2004). @throws UsageError for less than 1 cell.
+Panels cubed_sphere(std::int64_t edge, std::int64_t levels = 1);
+
 /// The global grid. `cells[d]` >= 1 counts cells in dimension d; dimensions >= `dims` must have 1 cell.
 struct GridSpec {
   int dims = 3;
   Index cells{1, 1, 1};
   std::array<bool, 3> periodic{false, false, false};
   Fold fold = Fold::none;  ///< of the high edge of y, in a grid that is periodic in x and not in y
-  /// Returns true if the grid is folded at this side (0 low, 1 high) of dimension d.
-  bool is_folded(int d, int side) const { return fold != Fold::none && d == 1 && side == 1; }
+  Panels panels{};         ///< of a grid that is not periodic in x and y
+  /// Returns true if some rank's cells are next to a fold or a seam at this side (0 low, 1 high) of dimension d.
+  bool meets_itself(int d, int side) const;
+  /// Returns true if the grid has a fold or seams.
+  bool meets_itself() const { return fold != Fold::none || !panels.seams.empty(); }
+  /// Returns the panel of a cell; -1: it is in none.
+  int panel_at(const Index& cell) const;
+  /// Returns the cells of a panel; without panels, all.
+  Box panel(int number) const;
   bool operator==(const GridSpec&) const = default;
 };
 
@@ -88,6 +124,11 @@ class Layout {
   /// Returns the same split of a folded grid.
   /// @throws UsageError for a fold of a grid that is not periodic in x, is periodic in y or lacks y. Local.
   Layout folded(Fold fold) const;
+  /// Returns the same split of a grid of panels, which meet at seams.
+  /// @throws UsageError for panels that overlap or lie outside the grid, a block of several panels or of none, a seam
+  ///         of edges that do not exist, differ in length or have another seam, and a grid that is periodic in x or y,
+  ///         folded or 1D. Cost: O(blocks * panels), local.
+  Layout joined(const Panels& panels) const;
 
   const GridSpec& grid() const { return grid_; }
   const ProcessGrid& ranks() const { return ranks_; }
@@ -132,10 +173,13 @@ class Layout {
   /// rank without cells. May be `rank` itself.
   int neighbour(int rank, const std::array<int, 3>& offset) const;
   /// Returns true if a rank borders on `rank` on this side (0 low, 1 high) of dimension d, even if only at an edge or
-  /// corner, next to a hole, or across a fold. May be `rank` itself.
+  /// corner, next to a hole, or across a fold or seam. May be `rank` itself.
   bool has_neighbour(int rank, int d, int side) const;
-  /// Returns true if the grid is folded at this side of a rank's cells.
-  bool is_folded(int rank, int d, int side) const;
+  /// Returns true if the grid, or the panel of a rank's cells, ends at this side of them, and neither wraps around nor
+  /// meets itself there.
+  bool is_at_edge(int rank, int d, int side) const;
+  /// Returns true if the grid meets itself, at a fold or seam, at this side of a rank's cells.
+  bool meets_itself(int rank, int d, int side) const;
   /// Returns the rank that owns global cell `cell` (inside the grid); -1 in a hole.
   int owner(const Index& cell) const;
   bool operator==(const Layout&) const = default;
@@ -150,6 +194,8 @@ class Layout {
   std::array<int, 3> coords_of(std::int64_t place) const;
   std::array<int, 3> coords_at(const Index& cell) const;
   Box box_at(const std::array<int, 3>& coords) const;
+  /// Returns true if the grid, or the panel of a rank's cells, ends at this side of them.
+  bool is_last(int rank, int d, int side) const;
   void settle(const std::vector<Box>& owned, const std::vector<int>& first_block);
   void find_smallest();
 

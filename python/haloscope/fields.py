@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from haloscope import memory
-from haloscope.arguments import each, flag, flags, is_one, named, shown, text
+from haloscope.arguments import each, flag, flags, is_one, named, shown, text, whole
 from haloscope.errors import UsageError
 from haloscope.grid import Block, Centring, Grid, Halo, sides_of
 from haloscope.ranks import library
@@ -39,7 +39,10 @@ class Field:
         velocity is odd), "nearest" ones the nearest inner value (an open boundary). For all edges, or per axis one for
         both or (low, high). "odd" needs reals of 4 or 8 bytes.
     high_faces: whether values of cells lie on the high faces of their cells, per axis or for all, as velocities of
-        ocean models do in arrays of one shape. Only a fold of the grid depends on it.
+        ocean models do in arrays of one shape. Only folds and seams of the grid depend on it.
+    vector: the vector field that this is a component of, in directions of the grid: any name, equal for its components.
+        Across a seam its x may be y, or opposite; across a fold it changes its sign. Reals of 4 or 8 bytes.
+    along: the axis of the component.
     """
 
     arrays: Array | tuple[Array, ...]
@@ -50,6 +53,8 @@ class Field:
     room: Halo | None = None
     edges: Any = "fixed"
     high_faces: bool | Sequence[bool] = False
+    vector: str = ""
+    along: int = 0
 
 
 def fields_of(arrays: Any) -> list[Field]:
@@ -91,8 +96,10 @@ def refuse_other(one: Described, block: int, name: str, value: Any, first: Any) 
 def structs_of(grid: Block, fields: Sequence[Described]) -> Any:
     """Return the fields as an array of structs of C."""
     structs = library()[0].new("hs_field[]", len(fields))
+    vectors = {"": 0}  # numbers by name
     for field, struct in zip(fields, structs, strict=True):
         field.fill(grid, struct)
+        struct.vector = vectors.setdefault(field.vector, len(vectors))
     return structs
 
 
@@ -191,6 +198,12 @@ class Described:
         if not field.outer and any(edge != "fixed" for side in self.edges for edge in side):
             raise UsageError(f"{self.name} has edges that the exchange fills, and no room beyond them; leave outer out")
         self.high_faces = flags(f"high_faces of {self.name}", field.high_faces, grid._dims)
+        self.vector, self.along = field.vector, whole("along", field.along)
+        if not isinstance(self.vector, str) or not 0 <= self.along < grid._dims:
+            raise UsageError(
+                f"{self.name} is component {self.along} of vector {shown(self.vector)}; pass the name of a vector and "
+                f"an axis from 0 to {grid._dims - 1}"
+            )
         self.centring = field.centring or self._centring_by_shape(grid)
         for array in self.arrays:
             self._check(grid, array)
@@ -266,6 +279,7 @@ class Described:
         dtype = self.arrays[0].dtype
         into.type = lib.HS_TYPE_INTEGER if dtype.kind in "iub" else lib.HS_TYPE_REAL
         into.number_bytes = _number_bytes(dtype)
+        into.along = grid._dimension(self.along) if self.vector else 0
         for axis, (low, high) in enumerate(self.sides):
             d = grid._dimension(axis)
             into.low[d], into.high[d], into.stride[d] = low, high, self.arrays[0].strides[axis]

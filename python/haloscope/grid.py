@@ -10,6 +10,7 @@ import numpy as np
 from haloscope.arguments import count, each, flag, flags, is_one, named, shown, text, whole
 from haloscope.errors import UsageError
 from haloscope.lifetimes import Unique
+from haloscope.panels import Panels, structs_of
 from haloscope.ranks import agree, call, checked, handle_of, library, member
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Block:
     owned: tuple[slice, ...]
     shape: tuple[int, ...]
     order: Literal["C", "F"]
+    _ends: list[tuple[bool, bool]]  # by axis: at an edge of the grid
     _dims: int
 
     def _dimension(self, axis: int) -> int:
@@ -82,12 +84,7 @@ class Block:
 
     def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return the widths, with 0 where this rank's cells end at an edge of the grid."""
-        folded = [self.fold != "none" and self._dimension(axis) == 1 for axis in range(self._dims)]
-        ends = [
-            (not wraps and part.start <= 0, not wraps and not folds and part.stop >= cells)
-            for part, cells, wraps, folds in zip(self.owned, self.cells, self.periodic, folded, strict=True)
-        ]
-        return without_ends(ends, sides)
+        return without_ends(self._ends, sides)
 
     def zeros(self, halo: Halo = 1, dtype: Any = float, centring: Centring = "cell") -> np.ndarray:
         """Return an array of zeros for this rank's points and their halo. Local."""
@@ -117,9 +114,9 @@ class Block:
 class _OneOfSeveral(Block):
     """A block of a rank on a grid where ranks have several."""
 
-    def __init__(self, grid: Grid, owned: tuple[slice, ...]):
+    def __init__(self, grid: Grid, owned: tuple[slice, ...], ends: list[tuple[bool, bool]]):
         self.cells, self.periodic, self.order, self._dims = grid.cells, grid.periodic, grid.order, grid._dims
-        self.fold = grid.fold
+        self.fold, self._ends = grid.fold, ends
         self.owned, self.shape = owned, _extents(owned)
 
 
@@ -150,6 +147,7 @@ class Grid(Block, Unique):
         axes: Sequence[int | None] | None = None,
         active_ranks: int | None = None,
         fold: Literal["none", "node", "cell"] = "none",
+        panels: Panels | None = None,
     ):
         """Split `cells` (global, per axis, 1 to 3 axes) over `comm`. Collective.
 
@@ -186,6 +184,10 @@ class Grid(Block, Unique):
             then fill the rows beyond it from inner rows in reverse, and make points on the fold equal; fields whose
             edge there is "odd" change their sign. x is periodic and y is not. Accumulations, shares and arrays of
             devices need a grid without a fold.
+        panels: the cells are in panels, which meet at seams, turned against each other or not, as the faces of
+            haloscope.cubed_sphere(): exchanges fill the points beyond an edge from the panel that it meets, and points
+            beyond a corner where the ways around both of its edges lead to one place. Each block lies in one panel. The
+            grid is not periodic in x and y. Accumulations, shares and arrays of devices need a grid without seams.
 
         Raises UsageError on all ranks for ranks and cells that do not fit each other, boxes that overlap or leave a gap
         (naming the cell), a topology with other positions or periods, a graph, and an order that differs between ranks;
@@ -198,7 +200,7 @@ class Grid(Block, Unique):
             comm,
             "a grid",
             lambda: self._options(
-                cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes, active_ranks, fold
+                cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes, active_ranks, fold, panels
             ),
             lambda: self.order,
         )
@@ -221,6 +223,7 @@ class Grid(Block, Unique):
         axes: Any,
         active_ranks: int | None,
         fold: str,
+        panels: Panels | None,
     ) -> Any:
         ffi, lib = library()
         counts = [count("cells", c) for c in each("cells", cells, "a number for each axis, as (512, 512)")]
@@ -250,6 +253,10 @@ class Grid(Block, Unique):
             options.cells[self._dimension(axis)] = cells_of_axis
             options.periodic[self._dimension(axis)] = wraps
             options.axes[self._dimension(axis)] = axis  # the order in which a topology of other dimensions is compared
+        if panels is not None:
+            self._panels = structs_of(panels, [self._dimension(axis) for axis in range(self._dims)])
+            options.panels, options.seams = self._panels
+            options.panel_count, options.seam_count = map(len, self._panels)
         self._choose_split(options, counts, process_grid, owned, axes)
         return options
 
@@ -338,15 +345,19 @@ class Grid(Block, Unique):
         self.cells, self.ranks = self._by_axis(data.cells), self._by_axis(data.ranks)
         self.periodic = tuple(map(bool, self._by_axis(data.periodic)))
         self.fold = FOLDS[data.fold]
-        blocks = []
+        blocks, ends, at_edge = [], [], ffi.new("int32_t[3][2]")
         for block in range(max(1, data.blocks)):
             call("hs_grid_block", self._handle, block, box)
+            call("hs_grid_edges", self._handle, block, at_edge)
             blocks.append(tuple(map(slice, self._by_axis(box.lo), self._by_axis(box.hi))))
+            sides = [at_edge[self._dimension(axis)] for axis in range(self._dims)]
+            ends.append([(bool(low), bool(high)) for low, high in sides])
         self._several = bool(data.several)
         if self._several:
-            self.blocks: tuple[Block, ...] = tuple(_OneOfSeveral(self, owned) for owned in blocks)
+            self.blocks: tuple[Block, ...] = tuple(map(_OneOfSeveral, [self] * len(blocks), blocks, ends))
         else:
             self.owned, self.shape, self.blocks = blocks[0], _extents(blocks[0]), (self,)
+            self._ends = ends[0]
 
     def __getattr__(self, name: str) -> Any:
         if name in ("owned", "shape"):

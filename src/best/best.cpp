@@ -124,8 +124,8 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
     throw UsageError("best() supports only grids without holes; let strategy direct/auto find the transport");
   if (layout.has_several_blocks())
     throw UsageError("best() supports only grids of one block a rank; let strategy auto find the transport");
-  if (layout.grid().fold != Fold::none)
-    throw UsageError("best() supports only grids without a fold; let strategy auto find the transport");
+  if (layout.grid().meets_itself())
+    throw UsageError("best() supports only grids without a fold or seams; let strategy auto find the transport");
   BestRequest request;
   request.grid = layout.grid();
   request.ranks = layout.size();

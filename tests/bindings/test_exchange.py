@@ -55,6 +55,11 @@ def test_points_beyond_a_fold_have_the_values_of_their_images(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "folded_grid.py", 70 + ranks, 15) == ["right"]
 
 
+@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
+def test_points_beyond_the_faces_of_a_cubed_sphere_have_the_values_of_the_next_face(ranks):
+    assert on_ranks(ranks, RANK_PROGRAMS / "cubed_spheres.py", 90 + ranks, 15) == ["right"]
+
+
 @pytest.mark.parametrize("ranks", or_long([1, 2], [3]))
 def test_impossible_redistributions_are_refused_on_all_ranks(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "bad_redistributions.py") == ["right"]

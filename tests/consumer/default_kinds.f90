@@ -188,11 +188,15 @@ contains
 
   subroutine accumulate_and_check()
     integer, allocatable, target :: count(:, :)
+    type(halo_panels) :: faces
     integer :: n(2), status, slot
     n = grid%shape()
     slot = 1
     allocate (count(0:n(1) + 1, 0:n(2) + 1), source=1)
     call halo%add(count, halo=slot, room_low=[1, 1], room_high=[1, 1], high_faces=[.false., .true.])
+    call halo%free(stat=status)
+    faces = halo_cubed_sphere(slot, levels=slot)
+    call halo%add(count, halo=slot, vector=slot, along=slot)
     call halo%free(stat=status)
     call halo%add(count, halo=slot, room=slot, room_low=[1, 1], room_high=[1, 1], edges_low=[0, 1], edges_high=[3, 0])
     call halo%open(grid, 'ordered/p2p')

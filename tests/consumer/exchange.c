@@ -360,6 +360,74 @@ static int wrong_edges(int size) {
 }
 
 /* Communicators that are not of one group of ranks: ranks that pass one get an error, and the program goes on. */
+enum { edge = 3, sphere_row = edge + 2, sphere_points = sphere_row * sphere_row };
+
+/* The value of a scalar (0) and of the components of a vector (1, 2) in a cell of a face. */
+static double on_sphere(int what, int face, int i, int j) { return 1 + i + 10 * j + 100 * (face % 6) + 1000 * what; }
+
+/* A scalar and a vector on the faces of a cubed sphere that this rank has. */
+static int wrong_sphere(int rank, int size) {
+  hs_box panels[6], own[6];
+  hs_seam seams[12];
+  hs_grid_options split;
+  hs_grid* sphere;
+  hs_exchange* halo;
+  hs_field fields[18];
+  void* first[18];
+  int32_t at_edge[3][2];
+  int face, i, j, n, blocks = 0, wrong = 0;
+  double* values = calloc(18 * sphere_points, sizeof *values);
+  check(hs_cubed_sphere(edge, 1, panels, seams));
+  if (hs_cubed_sphere(0, 1, panels, seams) != HS_USAGE) return 1;
+  for (face = rank; face < 6; face += size) own[blocks++] = panels[face];
+  hs_grid_init(&split);
+  split.dims = 2;
+  split.split = HS_SPLIT_BOXES;
+  split.cells[0] = 6 * edge;
+  split.cells[1] = edge;
+  split.block_count = blocks;
+  split.blocks = own;
+  split.panel_count = 6;
+  if (hs_grid_create(MPI_COMM_WORLD, &split, &sphere) != HS_USAGE) return 1; /* panels that are nowhere */
+  split.panels = panels;
+  split.seams = seams;
+  split.seam_count = 12;
+  check(hs_grid_create(MPI_COMM_WORLD, &split, &sphere));
+  check(hs_grid_edges(sphere, 0, at_edge));
+  wrong += at_edge[0][0] + at_edge[0][1] + at_edge[1][0] + at_edge[1][1];
+  for (n = 0; n < 18; ++n) {
+    first[n] = values + n * sphere_points + sphere_row + 1;
+    hs_field_init(&fields[n]);
+    fields[n].first = &first[n];
+    fields[n].stride[0] = sizeof(double);
+    fields[n].stride[1] = sphere_row * sizeof(double);
+    fields[n].low[0] = fields[n].low[1] = fields[n].high[0] = fields[n].high[1] = 1;
+    fields[n].vector = n % 3 > 0;
+    fields[n].along = n % 3 == 2;
+    for (j = 0; j < edge; ++j)
+      for (i = 0; i < edge; ++i) ((double*)first[n])[j * sphere_row + i] = on_sphere(n % 3, rank + n / 3 * size, i, j);
+  }
+  check(hs_exchange_create(sphere, fields, 3 * (blocks > 0 ? blocks : 1), NULL, &halo));
+  check(hs_exchange_run(halo, 0));
+  for (n = 0; n < 3 * blocks; ++n) {
+    const double* u = first[n];
+    const int across = (3 - n % 3) % 3; /* the component beyond a seam that turns */
+    face = rank + n / 3 * size;
+    for (i = 0; i < edge; ++i)
+      if (face % 2 == 0) {
+        wrong += u[i * sphere_row + edge] != on_sphere(n % 3, face + 1, 0, i);
+        wrong += u[edge * sphere_row + i] != (n % 3 == 1 ? -1 : 1) * on_sphere(across, face + 2, 0, edge - 1 - i);
+      } else {
+        wrong += u[edge * sphere_row + i] != on_sphere(n % 3, face + 1, i, 0);
+        wrong += u[i * sphere_row + edge] != (n % 3 == 2 ? -1 : 1) * on_sphere(across, face + 2, edge - 1 - i, 0);
+      }
+  }
+  hs_exchange_free(halo);
+  hs_grid_free(sphere);
+  free(values);
+  return wrong;
+}
+
 static int wrong_communicators(int rank, int size) {
   hs_grid_options split;
   hs_grid* grid = NULL;
@@ -444,7 +512,7 @@ int main(int argc, char** argv) {
 
     if (wrong_columns(cart, size) || wrong_handles(grid, &field, rank) || wrong_communicators(rank, size)) return 1;
     if (wrong_addresses(grid, field, u, (size_t)((ny + 2) * row) * sizeof *u)) return 1;
-    if (wrong_sizes(grid, field) || wrong_edges(size)) return 1;
+    if (wrong_sizes(grid, field) || wrong_edges(size) || wrong_sphere(rank, size)) return 1;
     if (wrong_parts(grid, field, u, (size_t)((ny + 2) * row))) return 1;
     if (wrong_sums(grid, field, u, (size_t)((ny + 2) * row), rank)) return 1;
     how.guard = 1;

@@ -47,6 +47,7 @@ program exchange
   call columns_and_check()
   call fill_edges_and_check()
   call fold_and_check()
+  call cross_seams_and_check()
   call exchange_parts_and_check()
   call exchange_other_arrays_and_check()
   call accumulate_and_check()
@@ -150,6 +151,58 @@ contains
     call globe%create(world(), [length, y], fold=halo_fold_node, stat=stat, errmsg=text)
     call expect_refusal('a grid folds')
   end subroutine
+
+  !> A scalar and a vector on the faces of a cubed sphere that this rank has.
+  subroutine cross_seams_and_check()
+    integer, parameter :: edge = 3
+    type(halo_grid) :: sphere
+    type(halo_panels) :: faces
+    real(8), target :: t(0:edge + 1, 0:edge + 1, 6), u(0:edge + 1, 0:edge + 1, 6), v(0:edge + 1, 0:edge + 1, 6)
+    integer, allocatable :: own(:)
+    integer :: i, j, n, face
+    faces = halo_cubed_sphere(edge)
+    own = [(face, face=own_rank() + 1, 6, rank_count())]
+    call sphere%create_of_blocks(world(), [6*edge, edge], faces%first(:, own), faces%last(:, own), panels=faces)
+    do concurrent(i=1:edge, j=1:edge, n=1:size(own))
+      t(i, j, n) = on_sphere(1, own(n), i, j)
+      u(i, j, n) = on_sphere(2, own(n), i, j)
+      v(i, j, n) = on_sphere(3, own(n), i, j)
+    end do
+    do n = 1, max(1, size(own))
+      call halo%add(t(:, :, n))
+      call halo%add(u(:, :, n), vector=1)
+      call halo%add(v(:, :, n), vector=1, along=2)
+    end do
+    call halo%open(sphere)
+    call halo%run()
+    do n = 1, size(own)
+      face = own(n)
+      do i = 1, edge
+        if (mod(face, 2) == 1) then
+          call expect(nint(t(edge + 1, i, n)) == on_sphere(1, face + 1, 1, i), 'a scalar of the next face')
+          call expect(nint(t(i, edge + 1, n)) == on_sphere(1, face + 2, 1, edge + 1 - i), 'a scalar of a turned face')
+          call expect(nint(u(i, edge + 1, n)) == -on_sphere(3, face + 2, 1, edge + 1 - i), 'a vector of a turned face')
+        else
+          call expect(nint(v(i, edge + 1, n)) == on_sphere(3, face + 1, i, 1), 'a vector of the next face')
+          call expect(nint(u(edge + 1, i, n)) == on_sphere(3, face + 2, edge + 1 - i, 1), 'a component turned')
+        end if
+      end do
+    end do
+    call halo%free()
+    faces%seams(1)%high = .false.
+    call sphere%create_of_blocks(world(), [6*edge, edge], faces%first(:, own), faces%last(:, own), panels=faces, &
+                                 stat=stat, errmsg=text)
+    call expect_refusal('two seams')
+    deallocate (faces%seams)
+    call sphere%create(world(), [6*edge, edge], panels=faces, stat=stat, errmsg=text)
+    call expect_refusal('allocate all three')
+  end subroutine
+
+  !> The value of a scalar (1) and of the components of a vector (2, 3) in a cell of a face.
+  pure integer function on_sphere(what, face, i, j)
+    integer, intent(in) :: what, face, i, j
+    on_sphere = i + 10*j + 100*(modulo(face - 1, 6) + 1) + 1000*what
+  end function
 
   subroutine fill_and_check(name)
     character(*), intent(in) :: name

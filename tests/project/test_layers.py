@@ -26,7 +26,7 @@ PYTHON = (
     {"advice"},
     {"report"},
     {"hdf5", "memory", "ranks", "lifetimes"},
-    {"grid", "fields", "array_grid", "parts"},
+    {"grid", "panels", "fields", "array_grid", "parts"},
     {"exchange", "field_files", "redistribution", "sums"},
     {"jax", "numba", "veros", "__init__"},
     {"options"},

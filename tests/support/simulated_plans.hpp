@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "each_point.hpp"
+#include "haloscope/core/panels.hpp"
 #include "haloscope/extend/plan.hpp"
 #include "random_split.hpp"
 
@@ -58,8 +59,8 @@ class SimulatedPlans {
  private:
   /// Returns a point of any quantity of a plan.
   double& at(const Plan& plan, int q, const Index& p) {
-    const int field = plan.spec.quantities[static_cast<std::size_t>(q)].turns;
-    return field < 0 ? at(plan.rank, q, p) : at(plan.rank, field, {-p[0], -p[1], p[2]});
+    const Quantity& quantity = plan.spec.quantities[static_cast<std::size_t>(q)];
+    return quantity.turns < 0 ? at(plan.rank, q, p) : at(plan.rank, quantity.turns, turned(p, inverse(quantity.turn)));
   }
   void pack(const Plan& plan, const Message& message, std::vector<double>& values) {
     ASSERT_TRUE(values.empty()) << "two messages with one tag";

@@ -66,6 +66,10 @@ inline int staggered(Centring c, int d) {
   return (c == Centring::face_x && d == 0) || (c == Centring::face_y && d == 1) || (c == Centring::face_z && d == 2);
 }
 
+/// A turn of a field against another one: direction d of the first is direction |turn[d]| of the second, +1, +2, +3
+/// for x, y, z, and opposite to it where turn[d] is negative. Source: Transform of CGNS (SIDS 8.2).
+using Turn = std::array<int, 3>;
+
 /// One field taking part in an exchange.
 struct Quantity {
   std::string name = "u";
@@ -76,11 +80,16 @@ struct Quantity {
   std::array<Edges, 3> edges{};  ///< per dimension
   int number_bytes = 0;  ///< of each number of a point, 4 for a complex float; 0: a point is one number; -1: none
   /// Per dimension: the value of a cell lies on its high face there, as velocities of ocean models do in arrays of one
-  /// shape. Only a fold depends on it. Not where the centring is staggered.
+  /// shape. Only folds and seams depend on it. Not where the centring is staggered.
   std::array<bool, 3> on_high_face{};
+  int vector =
+      0;  ///< number of the vector field that this is a component of; 0: none. Only folds and seams depend on it
+  int along = 0;   ///< direction of the component: 0 x, 1 y, 2 z
   int lands = -1;  ///< in a reverse plan: the field whose contributions arrive here; -1: this is a field
-  /// In the plan of a folded grid: the field whose point (-x, -y, z) is point (x, y, z) here; -1: this is a field.
+  /// In the plan of a grid that meets itself: the field whose points, turned about the origin, are the points here; -1:
+  /// this is a field.
   int turns = -1;
+  Turn turn{1, 2, 3};  ///< of the field's points
   bool is_field() const { return lands < 0 && turns < 0; }
   /// Returns true if exchanges fill ghost points beyond some edge.
   bool fills_edges() const { return edges != std::array<Edges, 3>{}; }
@@ -183,7 +192,8 @@ struct Plan : PlanBlock {
   int fields_of_block = 0;              ///< quantities of each block, where there are further ones
   std::array<bool, 3> own_neighbour{};  ///< the neighbour in this dimension is the rank itself
   std::array<bool, 3> split{};          ///< over several ranks in this dimension, the same for all of them
-  Fold fold = Fold::none;               ///< of the grid
+  /// [dimension][low, high]: the grid meets itself there, at a fold or a seam, on some rank.
+  std::array<std::array<bool, 2>, 3> joined{};
   ExchangeSpec spec;
   std::vector<Message> messages;  ///< by round; within a round receives before sends
   std::vector<Copy> copies;       ///< by round, copies of edges last
@@ -193,6 +203,8 @@ struct Plan : PlanBlock {
     const Quantity& quantity = spec.quantities[static_cast<std::size_t>(q)];
     return quantity.is_field() ? q : std::max(quantity.lands, quantity.turns);
   }
+  /// Returns true if the grid meets itself somewhere.
+  bool meets_itself() const { return joined != std::array<std::array<bool, 2>, 3>{}; }
   /// Returns a region in the coordinates of its field, where it is one of a turned field.
   Region in_field(const Region& region) const;
   /// Returns the block of quantity q.

@@ -164,7 +164,7 @@ struct LinkContext {
   }
   /// Returns true if messages may go between any ranks, which have no places in a process grid.
   bool between_any_ranks() const {
-    return plan->spec.motion == Motion::redistribute || layout->has_several_blocks() || plan->fold != Fold::none;
+    return plan->spec.motion == Motion::redistribute || layout->has_several_blocks() || plan->meets_itself();
   }
   int slots() const { return static_cast<int>(views->front().size()); }  ///< of each field
 };

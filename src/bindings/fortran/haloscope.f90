@@ -38,7 +38,7 @@ module haloscope
   private
   public :: halo_grid, halo_exchange, halo_redistribution, halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
   public :: halo_fixed, halo_even, halo_odd, halo_nearest
-  public :: halo_fold_none, halo_fold_node, halo_fold_cell
+  public :: halo_fold_none, halo_fold_node, halo_fold_cell, halo_panels, halo_seam, halo_cubed_sphere
 
   !> Location of the points of a quantity: in cells, on nodes, on faces normal to a dimension.
   enum, bind(c)
@@ -74,12 +74,18 @@ module haloscope
     type(c_ptr) :: problem
     integer(c_int32_t) :: problem_status, active_ranks, block_count
     type(c_ptr) :: blocks
-    integer(c_int32_t) :: fold, reserved
+    integer(c_int32_t) :: fold, panel_count
+    type(c_ptr) :: panels, seams
+    integer(c_int32_t) :: seam_count, reserved
+  end type
+
+  type, bind(c) :: hs_seam
+    integer(c_int32_t) :: panel(2), dimension(2), side(2), reversed, reserved = 0
   end type
 
   type, bind(c) :: hs_grid_data
     integer(c_int64_t) :: struct_size, cells(3)
-    integer(c_int32_t) :: periodic(3), ranks(3), dims, size, blocks, several, fold, reserved
+    integer(c_int32_t) :: periodic(3), ranks(3), dims, size, blocks, several, fold, panels
   end type
 
   type, bind(c) :: hs_field
@@ -88,7 +94,8 @@ module haloscope
     integer(c_int64_t) :: stride(3)
     integer(c_int32_t) :: element_bytes, type, centring, low(3), high(3), number_bytes
     type(c_ptr) :: name
-    integer(c_int32_t) :: edges(2, 3) = halo_fixed, on_high_face(3) = 0, reserved = 0
+    integer(c_int32_t) :: edges(2, 3) = halo_fixed, on_high_face(3) = 0, vector = 0, along = 0
+    integer(c_int32_t) :: reserved = 0
   end type
 
   type, bind(c) :: hs_exchange_options
@@ -101,6 +108,21 @@ module haloscope
     integer(c_int64_t) :: struct_size
     type(c_ptr) :: only
     integer(c_int32_t) :: count, depth, low(3), high(3), ghost_rows, reserved
+  end type
+
+  !> Two edges of panels that meet, with as many cells each: the cells beyond one are the cells inside the other.
+  type :: halo_seam
+    integer(c_int32_t) :: panel(2) = 1        !< of the first edge and the second one, from 1
+    integer(c_int32_t) :: dimension(2) = 1    !< 1 or 2, across the edge
+    logical :: high(2) = .false.              !< the edge is at the panel's last cells in this dimension
+    logical :: reversed = .false.             !< the first cell along one edge is the last one along the other
+  end type
+
+  !> The panels of a grid, blocks of cells that meet only at seams, turned against each other or not: the faces of a
+  !! cubed sphere. See halo_cubed_sphere().
+  type :: halo_panels
+    integer(c_int64_t), allocatable :: first(:, :), last(:, :)  !< global numbers of cells, from 1: (dimension, panel)
+    type(halo_seam), allocatable :: seams(:)
   end type
 
   !> A grid split over the ranks of a communicator.
@@ -323,6 +345,12 @@ module haloscope
       integer(c_int32_t), value :: block
       type(hs_box), intent(inout) :: owned
     end function
+    integer(c_int32_t) function hs_cubed_sphere(edge, levels, panels, seams) bind(c)
+      import :: c_int32_t, c_int64_t, hs_box, hs_seam
+      integer(c_int64_t), value :: edge, levels
+      type(hs_box), intent(inout) :: panels(6)
+      type(hs_seam), intent(inout) :: seams(12)
+    end function
     integer(c_int32_t) function hs_grid_get(grid, data) bind(c)
       import :: c_int32_t, c_ptr, hs_grid_data
       type(c_ptr), value :: grid
@@ -461,8 +489,13 @@ contains
   !! @param fold          halo_fold_node or halo_fold_cell: exchanges fill the rows beyond the last one of the second
   !!                      dimension from rows before it in reverse, as at the north of tripolar ocean grids, and make
   !!                      points on the fold equal; default halo_fold_none. Fields with halo_odd there change their sign.
+  !! @param panels        the panels of the grid, which meet at seams of the first two dimensions: exchanges fill the
+  !!                      points beyond an edge from the panel that it meets, and points beyond a corner where the ways
+  !!                      around both of its edges lead to one place. Each block lies in one panel. The grid is not
+  !!                      periodic in these dimensions. Accumulations, shares and arrays of devices need a grid without.
   !! Fails for cells or ranks that do not fit each other, and a Cartesian communicator that is split in another way.
-  subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes, active_ranks, fold)
+  subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes, active_ranks, fold, &
+                         panels)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm, cells(:)
     class(*), intent(in), optional :: periodic(:)
@@ -470,6 +503,7 @@ contains
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
     class(*), intent(in), optional :: reorder, nodes(:), active_ranks, fold
+    type(halo_panels), intent(in), optional :: panels
     character(kind=c_char), target :: rule(longest_text + 1)
     integer(c_int32_t), allocatable, target :: node_of(:)
     type(hs_grid_options) :: options
@@ -492,7 +526,7 @@ contains
         options%node_count = size(node_of)
       end if
     end if
-    call this%make(comm, options, problem, stat, errmsg)
+    call this%make(comm, options, problem, stat, errmsg, panels)
   end subroutine
 
   !> Splits a grid as a communicator of MPI_Cart_create: by its positions, order of ranks and periods. Collective.
@@ -521,10 +555,11 @@ contains
   !!               first: this rank owns no cells.
   !! @param holes  true: cells may belong to no rank; default false.
   !! Fails for blocks that overlap, leave a gap or do not line up, and names the cell, counted from 0.
-  subroutine grid_create_of_boxes(this, comm, cells, first, last, periodic, holes, stat, errmsg, fold)
+  subroutine grid_create_of_boxes(this, comm, cells, first, last, periodic, holes, stat, errmsg, fold, panels)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm, cells(:), first(:), last(:)
     class(*), intent(in), optional :: periodic(:), holes, fold
+    type(halo_panels), intent(in), optional :: panels
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
     type(hs_grid_options) :: options
@@ -536,7 +571,7 @@ contains
     options%owned%lo = options%owned%lo - 1
     call take(last, 'last', options%owned%hi(1:counted(options%dims)), problem)
     call take_flag(holes, 'holes', options%holes, problem)
-    call this%make(comm, options, problem, stat, errmsg)
+    call this%make(comm, options, problem, stat, errmsg, panels)
   end subroutine
 
   !> Splits a grid into the blocks that each rank specifies, which may be several: tiles, blocks that a balancer has
@@ -546,10 +581,11 @@ contains
   !!               0 in the second dimension: this rank owns no cells. @param last  of the last ones.
   !! @param holes  true: cells may belong to no rank; default false.
   !! Fails as create_of_boxes() does, and for an empty block among several.
-  subroutine grid_create_of_blocks(this, comm, cells, first, last, periodic, holes, stat, errmsg, fold)
+  subroutine grid_create_of_blocks(this, comm, cells, first, last, periodic, holes, stat, errmsg, fold, panels)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm, cells(:), first(:, :), last(:, :)
     class(*), intent(in), optional :: periodic(:), holes, fold
+    type(halo_panels), intent(in), optional :: panels
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
     type(hs_grid_options) :: options
@@ -575,7 +611,7 @@ contains
       options%blocks = c_loc(boxes)
       options%block_count = size(first, 2)
     end if
-    call this%make(comm, options, problem, stat, errmsg)
+    call this%make(comm, options, problem, stat, errmsg, panels)
   end subroutine
 
   subroutine begin_options(options, cells, periodic, fold, problem)
@@ -591,13 +627,84 @@ contains
     call take(fold, 'fold', options%fold, problem)
   end subroutine
 
-  subroutine make(this, comm, options, problem, stat, errmsg)
+  !> Returns the six faces of a cube of edge x edge cells each, in a row in the first dimension, x, which fit a grid of
+  !! 6*edge x edge cells; with levels, of 6*edge x edge x levels. They have the order of MITgcm's cubed spheres. Of faces
+  !! 1, 3, 5 the high x edge meets the low x edge of the next face, and the high y edge the low x edge of the next but
+  !! one, reversed. Of faces 2, 4, 6 the high y edge meets the low y edge of the next face, and the high x edge the low y
+  !! edge of the next but one, reversed. Local. Ends the program for less than 1 cell.
+  function halo_cubed_sphere(edge, levels) result(panels)
+    class(*), intent(in) :: edge
+    class(*), intent(in), optional :: levels
+    type(halo_panels) :: panels
+    type(hs_box) :: boxes(6)
+    type(hs_seam) :: seams(12)
+    character(longest_text) :: problem
+    integer :: n, dims
+    integer(c_int32_t) :: length, height
+    length = 0
+    height = 1
+    problem = ''
+    call take(edge, 'edge', length, problem)
+    call take(levels, 'levels', height, problem)
+    dims = merge(3, 2, present(levels))
+    if (problem /= '' .or. hs_cubed_sphere(int(length, c_int64_t), int(height, c_int64_t), boxes, seams) /= ok) &
+      error stop 'haloscope: halo_cubed_sphere() needs integers, at least 1 cell and 1 level'
+    allocate (panels%first(dims, 6), panels%last(dims, 6), panels%seams(12))
+    do n = 1, 6
+      panels%first(:, n) = boxes(n)%lo(:dims) + 1
+      panels%last(:, n) = boxes(n)%hi(:dims)
+    end do
+    do n = 1, 12
+      panels%seams(n) = halo_seam(seams(n)%panel + 1, seams(n)%dimension + 1, seams(n)%side == 1, &
+                                  seams(n)%reversed == 1)
+    end do
+  end function
+
+  !> Takes panels as structs of C.
+  subroutine take_panels(panels, options, boxes, seams, problem)
+    type(halo_panels), intent(in) :: panels
+    type(hs_grid_options), intent(inout) :: options
+    type(hs_box), allocatable, target, intent(inout) :: boxes(:)
+    type(hs_seam), allocatable, target, intent(inout) :: seams(:)
+    character(*), intent(inout) :: problem
+    integer :: n, dims, lacking
+    dims = counted(options%dims)
+    if (.not. (allocated(panels%first) .and. allocated(panels%last) .and. allocated(panels%seams))) then
+      if (problem == '') problem = 'panels has no first, last or seams; allocate all three'
+    else if (size(panels%first, 1) /= dims .or. any(shape(panels%first) /= shape(panels%last))) then
+      if (problem == '') problem = 'first and last of panels have another shape than (dimensions, panels)'
+    else
+      allocate (boxes(size(panels%first, 2)), seams(size(panels%seams)), stat=lacking)
+      if (lacking /= 0) then
+        call note_exhausted('panels', 48_c_int64_t*size(panels%first, 2), problem, options%problem_status)
+        return
+      end if
+      do n = 1, size(boxes)
+        boxes(n)%lo(:dims) = panels%first(:, n) - 1
+        boxes(n)%hi(:dims) = panels%last(:, n)
+      end do
+      do n = 1, size(seams)
+        associate (seam => panels%seams(n))
+          seams(n) = hs_seam(seam%panel - 1, seam%dimension - 1, merge(1, 0, seam%high), merge(1, 0, seam%reversed))
+        end associate
+      end do
+      options%panels = c_loc(boxes)
+      options%seams = c_loc(seams)
+      options%panel_count = size(boxes)
+      options%seam_count = size(seams)
+    end if
+  end subroutine
+
+  subroutine make(this, comm, options, problem, stat, errmsg, panels)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm
     type(hs_grid_options), intent(inout) :: options
     character(*), intent(in) :: problem
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
+    type(halo_panels), intent(in), optional :: panels
+    type(hs_box), allocatable, target :: boxes(:)
+    type(hs_seam), allocatable, target :: seams(:)
     character(kind=c_char), target :: text(longest_text + 1)
     character(longest_text) :: no_communicator, wrong
     integer(c_int32_t) :: status, communicator
@@ -611,6 +718,7 @@ contains
       call refuse(trim(no_communicator)//'; of a type(MPI_Comm) it is comm%mpi_val', stat, errmsg)
       return
     end if
+    if (present(panels)) call take_panels(panels, options, boxes, seams, wrong)
     if (wrong /= '') then
       text = c_text(wrong)
       options%problem = c_loc(text)
@@ -1179,13 +1287,17 @@ contains
   !! @param room_low, room_high  by dimension, in its place.
   !! @param edges_low, edges_high  halo_fixed (default), halo_even, halo_odd or halo_nearest, by dimension.
   !! @param high_faces  dimensions in which values of cells lie on the high faces, as velocities of ocean models do in
-  !!                    arrays of one shape; default none. Only a fold of the grid depends on it.
+  !!                    arrays of one shape; default none. Only folds and seams of the grid depend on it.
+  !! @param vector    number of the vector field that this is a component of, in directions of the grid: across a seam
+  !!                  its first dimension may be its second one, or opposite; across a fold it changes its sign. Reals
+  !!                  of 4 or 8 bytes. Default 0: none.
+  !! @param along     dimension of the component; default 1.
   subroutine exchange_add(this, array, halo, low, high, centring, dims, room, room_low, room_high, edges_low, &
-                          edges_high, high_faces)
+                          edges_high, high_faces, vector, along)
     class(halo_exchange), intent(inout) :: this
     type(*), dimension(..), intent(inout), target :: array
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, room, room_low(:), room_high(:), &
-      edges_low(:), edges_high(:), high_faces(:)
+      edges_low(:), edges_high(:), high_faces(:), vector, along
     type(added) :: one
     type(c_ptr) :: first
     integer(c_int32_t) :: layers
@@ -1202,6 +1314,10 @@ contains
     call take(edges_low, 'edges_low', one%field%edges(1, 1:counted(one%dims)), this%problem)
     call take(edges_high, 'edges_high', one%field%edges(2, 1:counted(one%dims)), this%problem)
     call take_flag(high_faces, 'high_faces', one%field%on_high_face(1:counted(one%dims)), this%problem)
+    call take(vector, 'vector', one%field%vector, this%problem)
+    one%field%along = 1
+    call take(along, 'along', one%field%along, this%problem)
+    one%field%along = one%field%along - 1
     call describe(array, one, first, this%problem)
     this%dims = max(this%dims, one%dims)
     call append_slot(one, first, this%problem, this%problem_status)

@@ -4,11 +4,9 @@
 #include <mpi.h>
 
 #include <cmath>
-#include <optional>
 
+#include "compared_fields.hpp"
 #include "haloscope/haloscope.hpp"
-#include "link_rig.hpp"
-#include "simulated_plans.hpp"
 #include "texts.hpp"
 #include "world.hpp"
 
@@ -23,110 +21,39 @@ Grid<2> folded_grid(Fold fold) {
 
 /// The fields of an ocean model: at centres of cells, on their faces, with velocities that change their sign across the
 /// fold, in arrays of one shape; and at nodes.
-class Ocean {
- public:
-  Ocean(const Grid<2>& grid, MemoryKind memory) : grid_(grid) {
-    const char* const names[] = {"T", "U", "V", "F"};
-    for (int q = 0; q < 4; ++q) {
-      fields_.emplace_back(grid, FieldOptions{.halo = 2,
-                                              .name = names[q],
-                                              .centring = q == 3 ? Centring::node : Centring::cell,
-                                              .memory = memory,
-                                              .all_shared = memory == MemoryKind::shared});
-      FieldRef& ref = refs_.emplace_back(fields_.back());
-      if (q == 1 || q == 2) {
-        ref.quantity.edges[1].high = Edge::odd;
-        ref.quantity.on_high_face[static_cast<std::size_t>(q - 1)] = true;
-      }
-      spec_.quantities.push_back(ref.quantity);
-      spec_.widths.push_back({{2, 2, 0}, {2, 2, 0}});
-    }
-    spec_.quantities.erase(spec_.quantities.begin());  // the default one
+std::vector<Quantity> ocean() {
+  std::vector<Quantity> fields{{"T"}, {"U"}, {"V"}, {"F"}};
+  for (std::size_t q : {1, 2}) {
+    fields[q].edges[1].high = Edge::odd;
+    fields[q].on_high_face[q - 1] = true;
   }
-  const std::vector<FieldRef>& refs() const { return refs_; }
-
-  /// Runs an exchange here and in one process, from the same random values, and compares all points. Ranks that hold
-  /// the same node have the same value there.
-  template <class Run>
-  void compare(std::mt19937& random, const Run& run) {
-    SimulatedPlans simulated(grid_.layout(), spec_);
-    const auto turn = random();
-    const auto for_points = [&](const auto& visit) {
-      for (int rank = 0; rank < world_size(); ++rank)
-        for (int q = 0; q < 4; ++q)
-          each_point(simulated.plan(rank).allocated(q), [&](const Index& p) { visit(rank, q, p); });
-    };
-    for_points([&](int rank, int q, const Index& p) {
-      const Index low = grid_.layout().owned(rank).lo;
-      const bool own = simulated.plan(rank).owned(q).contains(p);
-      const auto x = static_cast<std::uint32_t>((low[0] + p[0]) % 14), y = static_cast<std::uint32_t>(low[1] + p[1]);
-      const std::uint_fast32_t number = 1000 * static_cast<std::uint32_t>(q) + 20 * y + x;
-      std::mt19937 at_place(own ? turn + number : random());
-      const double value = simulated.at(rank, q, p) = std::uniform_real_distribution<double>(-1, 1)(at_place);
-      if (rank == grid_.rank()) at(q, p) = value;
-    });
-    simulated.run();
-    MPI_Barrier(MPI_COMM_WORLD);
-    run();
-    for_points([&](int rank, int q, const Index& p) {
-      if (rank == grid_.rank()) {
-        ASSERT_EQ(at(q, p), simulated.at(rank, q, p)) << q << " at " << p[0] << ", " << p[1];
-      }
-    });
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-
- private:
-  double& at(int q, const Index& p) { return fields_[static_cast<std::size_t>(q)][0](p[0], p[1]); }
-
-  Grid<2> grid_;
-  std::vector<Field<double, 2>> fields_;
-  std::vector<FieldRef> refs_;
-  ExchangeSpec spec_;
-};
+  fields[3].centring = Centring::node;
+  return fields;
+}
 
 TEST(FoldedGrid, HasTheSameHalosByEveryStrategy) {
   std::mt19937 random(53);
-  std::size_t tried = 0;
-  for (const std::string& name : strategy_names()) {
-    SCOPED_TRACE(name);
-    const Strategy strategy(name);
-    const auto grid = folded_grid(++tried % 2 == 0 ? Fold::node : Fold::cell);
-    Ocean ocean(grid, needs_shared_fields(strategy) ? MemoryKind::shared : MemoryKind::own);
-    std::optional<Exchange> halo;
-    if (!run_if_available([&] { halo.emplace(make_exchange(grid, ocean.refs(), name)); })) continue;
-    for (int n = 0; n < (thorough() ? 8 : 3); ++n) ocean.compare(random, [&] { halo->exchange(); });
-    if (HasFatalFailure()) return;
-  }
-  EXPECT_GT(tried, 20u);
+  compare_strategies(random, ocean(), [](std::size_t n) { return folded_grid(n % 2 == 0 ? Fold::node : Fold::cell); });
 }
 
 TEST(FoldedGrid, RefusesRequestsThatDoNotCrossIt) {
   const auto grid = folded_grid(Fold::cell);
-  Ocean ocean(grid, MemoryKind::own);
-  auto halo = make_exchange(grid, ocean.refs());
-  const auto refused = [](const auto& call) {
-    try {
-      call();
-    } catch (const UsageError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  EXPECT_PART(refused([&] { halo.accumulate(); }), "accumulations do not move points across a fold");
-  EXPECT_PART(refused([&] { halo.share(); }), "shares do not move points across a fold");
-  FieldRef open = ocean.refs()[0];
+  ComparedFields fields(grid, ocean(), MemoryKind::own);
+  auto halo = make_exchange(grid, fields.refs());
+  EXPECT_PART(error_of([&] { halo.accumulate(); }), "accumulations do not move points across a fold");
+  EXPECT_PART(error_of([&] { halo.share(); }), "shares do not move points across a fold");
+  FieldRef open = fields.refs()[0];
   open.quantity.edges[1].high = Edge::nearest;
-  EXPECT_PART(refused([&] { make_exchange(grid, {open}); }), "field 'T' has edge nearest where the grid is folded");
-  FieldRef both = ocean.refs()[3];
+  EXPECT_PART(error_of([&] { make_exchange(grid, {open}); }), "field 'T' has edge nearest where the grid is folded");
+  FieldRef both = fields.refs()[3];
   both.quantity.on_high_face[0] = true;
-  EXPECT_PART(refused([&] { make_exchange(grid, {both}); }), "field 'F' has values on high faces in x");
+  EXPECT_PART(error_of([&] { make_exchange(grid, {both}); }), "field 'F' has values on high faces in x");
   Field<double, 2> twice(grid, {.slots = 2});
   const SweepSpec nothing{.run = [](const SweepArgs&) {}};
-  EXPECT_PART(refused([&] { Stepper(grid, {twice}, Choice{}, nothing); }), "a grid without a fold");
-  EXPECT_PART(refused([&] { best(grid, ocean.refs()[0], "vienna", {}); }), "only grids without a fold");
+  EXPECT_PART(error_of([&] { Stepper(grid, {twice}, Choice{}, nothing); }), "a grid without a fold or seams");
+  EXPECT_PART(error_of([&] { best(grid, fields.refs()[0], "vienna", {}); }), "only grids without a fold or seams");
   const Grid<2> closed(MPI_COMM_WORLD, {.cells = {14, 11}, .periodic = {false, false}});
-  EXPECT_PART(refused([&] { closed.folded(Fold::node); }), "make it 2D or 3D, periodic in x and not in y");
+  EXPECT_PART(error_of([&] { closed.folded(Fold::node); }), "make it 2D or 3D, periodic in x and not in y");
 }
 
 TEST(FoldedGrid, NegatesAVelocityInAnArrayLikeThatOfATracer) {

@@ -37,6 +37,8 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
     field.quantity.edges[d] = {enumerator<Edge>(from.edges[d][0], 4, "edge"),
                                enumerator<Edge>(from.edges[d][1], 4, "edge")};
   for (std::size_t d = 0; d < 3; ++d) field.quantity.on_high_face[d] = from.on_high_face[d] != 0;
+  field.quantity.vector = from.vector;
+  field.quantity.along = enumerator<int>(from.along, 3, "direction of a component");
   if (from.element_bytes < 1)
     throw UsageError("field '" + name + "' has points of " + std::to_string(from.element_bytes) +
                      " bytes; a point has at least 1");

@@ -57,6 +57,32 @@ std::vector<Box> owned_boxes(const hs_grid_options& options) {
   return own;
 }
 
+PanelEdge edge_of(const hs_seam& seam, int end) { return {seam.panel[end], seam.dimension[end], seam.side[end]}; }
+
+/// Returns the panels of a grid; dimensions that it lacks are not read.
+Panels panels_of(const hs_grid_options& options) {
+  Panels panels;
+  for (int n = 0; n < options.panel_count; ++n) {
+    Box& box = panels.boxes.emplace_back();
+    copy3(options.panels[n].lo, box.lo);
+    copy3(options.panels[n].hi, box.hi);
+    for (int d = std::max(0, options.dims); d < 3; ++d) box.lo[d] = 0, box.hi[d] = 1;
+  }
+  for (int n = 0; n < options.seam_count; ++n) {
+    const hs_seam& seam = options.seams[n];
+    panels.seams.push_back({edge_of(seam, 0), edge_of(seam, 1), seam.reversed != 0});
+  }
+  return panels;
+}
+
+/// @throws UsageError for a number of panels or seams without their address.
+void check_panels(const hs_grid_options& options) {
+  if (options.panel_count < 0 || options.seam_count < 0 || (options.panel_count > 0 && options.panels == nullptr) ||
+      (options.seam_count > 0 && options.seams == nullptr))
+    throw UsageError("panel_count is " + std::to_string(options.panel_count) + " and seam_count " +
+                     std::to_string(options.seam_count) + ", which need `panels` and `seams`; pass both, or 0");
+}
+
 /// Checks options that exclude each other, or do not fit the number of ranks.
 void check_options(const hs_grid_options& options, Split split, int ranks) {
   if (options.node_count != 0 && options.node_count != ranks)
@@ -66,6 +92,7 @@ void check_options(const hs_grid_options& options, Split split, int ranks) {
     throw UsageError("the grid's split specifies the cells of each rank; reorder is for HS_SPLIT_EVEN");
   if (options.active_ranks != 0 && split != Split::even)
     throw UsageError("the grid's split specifies the cells of each rank; active_ranks is for HS_SPLIT_EVEN");
+  check_panels(options);
   if (options.block_count < -1)
     throw UsageError("block_count is " + std::to_string(options.block_count) +
                      "; pass the number of this rank's blocks, or -1 for the one in `owned`");
@@ -106,6 +133,7 @@ void make_grid(MPI_Comm comm, const hs_grid_options* passed, hs_grid** grid) {
              : split == Split::cartesian ? cartesian_layout(comm, spec_of(options), three_of(options.axes))
                                          : even_layout(comm, options, sites);
     layout = layout->folded(enumerator<Fold>(options.fold, 3, "fold"));
+    if (options.panel_count > 0 || options.seam_count > 0) layout = layout->joined(panels_of(options));
   });
   *grid = keep(new hs_grid{comm, *layout, rank_in(comm), nodes});
 }
@@ -113,6 +141,15 @@ void make_grid(MPI_Comm comm, const hs_grid_options* passed, hs_grid** grid) {
 void put(const Box& from, hs_box& to) {
   copy3(from.lo, to.lo);
   copy3(from.hi, to.hi);
+}
+
+/// The number of a block of this rank among the blocks of all ranks; -1: block 0 of none.
+/// @throws UsageError for one that the rank lacks.
+int number_of_block(const hs_grid& from, int32_t block) {
+  const int blocks = from.layout.blocks_of(from.rank);
+  if (block < 0 || block >= std::max(1, blocks))
+    throw UsageError("block " + std::to_string(block) + " does not exist; this rank has " + std::to_string(blocks));
+  return blocks > 0 ? from.layout.first_block(from.rank) + block : -1;
 }
 
 /// The layout of a grid. @throws UsageError for a rank that it does not have.
@@ -146,6 +183,21 @@ void hs_grid_init_sized(hs_grid_options* options, uint64_t size) {
   put_defaults(defaults, options, size);
 }
 
+hs_status hs_cubed_sphere(int64_t edge, int64_t levels, hs_box panels[6], hs_seam seams[12]) {
+  return guarded([&] {
+    needed(panels, "panels");
+    needed(seams, "seams");
+    const Panels sphere = cubed_sphere(edge, levels);
+    for (const Box& box : sphere.boxes) put(box, *panels++);
+    for (const Seam& seam : sphere.seams)
+      *seams++ = {{seam.first.panel, seam.second.panel},
+                  {seam.first.d, seam.second.d},
+                  {seam.first.side, seam.second.side},
+                  seam.reversed,
+                  0};
+  });
+}
+
 hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
   return guarded([&] { create_grid(comm, options, grid); });
 }
@@ -166,11 +218,19 @@ hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned) {
 hs_status hs_grid_block(const hs_grid* grid, int32_t block, hs_box* owned) {
   return guarded([&] {
     const hs_grid& from = needed(grid, "grid");
-    const int blocks = from.layout.blocks_of(from.rank);
-    if (block < 0 || block >= std::max(1, blocks))
-      throw UsageError("block " + std::to_string(block) + " does not exist; this rank has " + std::to_string(blocks));
+    const int number = number_of_block(from, block);
+    put(number >= 0 ? from.layout.by_block().owned(number) : Box{}, needed(owned, "owned"));
+  });
+}
+
+hs_status hs_grid_edges(const hs_grid* grid, int32_t block, int32_t at_edge[3][2]) {
+  return guarded([&] {
+    const hs_grid& from = needed(grid, "grid");
+    const int number = number_of_block(from, block);
+    needed(at_edge, "at_edge");
     const Layout& by_block = from.layout.by_block();
-    put(blocks > 0 ? by_block.owned(from.layout.first_block(from.rank) + block) : Box{}, needed(owned, "owned"));
+    for (int d = 0; d < 3; ++d)
+      for (const int side : {0, 1}) at_edge[d][side] = number >= 0 && by_block.is_at_edge(number, d, side);
   });
 }
 
@@ -189,6 +249,7 @@ hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data) {
     result.dims = layout.dims();
     result.size = layout.size();
     result.fold = static_cast<int32_t>(layout.grid().fold);
+    result.panels = static_cast<int32_t>(layout.grid().panels.boxes.size());
     put_versioned(result, data, "data");
   });
 }

@@ -8,6 +8,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/panels.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 
@@ -70,6 +71,7 @@ std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nod
   return {{"cells", join_numbers(layout.grid().cells, "x")},
           {"periodic dimensions", join_numbers(layout.grid().periodic, ",")},
           {"fold", to_word(layout.grid().fold)},
+          {"panels and seams", panels_text(layout.grid().panels)},
           {"process grid", join_numbers(layout.ranks(), "x")},
           cuts_of(layout),
           rank_numbers_of(layout),
@@ -88,6 +90,8 @@ std::string kind_of(const Quantity& quantity) {
     for (const Edges& edges : quantity.edges) text += ", edges " + to_word(edges.low) + " and " + to_word(edges.high);
   if (quantity.on_high_face != std::array<bool, 3>{})
     text += ", on high faces " + join_numbers(quantity.on_high_face, ",");
+  if (quantity.vector != 0)
+    text += ", component " + std::to_string(quantity.along) + " of vector " + std::to_string(quantity.vector);
   return text;
 }
 

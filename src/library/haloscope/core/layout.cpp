@@ -6,6 +6,7 @@
 
 #include "haloscope/core/bounds.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/panels.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -442,17 +443,19 @@ int Layout::neighbour(int rank, const std::array<int, 3>& offset) const {
   require_one_block();
   if (!owns_cells(rank)) return -1;
   auto c = coords(rank);
+  const auto own = c;
   for (int d = 0; d < 3; ++d) {
     c[d] += offset[d];
     if (c[d] >= 0 && c[d] < ranks_[d]) continue;
     if (!grid_.periodic[d]) return -1;
     c[d] = (c[d] + ranks_[d]) % ranks_[d];
   }
+  if (!grid_.panels.boxes.empty() && grid_.panel_at(box_at(c).lo) != grid_.panel_at(box_at(own).lo)) return -1;
   return rank_at(c);
 }
 
 bool Layout::has_neighbour(int rank, int d, int side) const {
-  if (is_folded(rank, d, side)) return true;
+  if (meets_itself(rank, d, side)) return true;
   std::array<int, 3> offset{};
   offset[d] = 2 * side - 1;
   if (!has_holes()) return neighbour(rank, offset) >= 0;
@@ -471,8 +474,38 @@ Layout Layout::folded(Fold fold) const {
   return result;
 }
 
-bool Layout::is_folded(int rank, int d, int side) const {
-  return grid_.is_folded(d, side) && owns_cells(rank) && coords(rank)[d] == ranks_[d] - 1;
+Layout Layout::joined(const Panels& panels) const {
+  Layout result = *this;
+  result.grid_.panels = panels;
+  check_dimensions(result.grid_);
+  check_panels(result.grid_);
+  for (Layout& by_block : result.by_block_) by_block = by_block.joined(panels);
+  for (int rank = 0; rank < size_ && !has_several_blocks(); ++rank) {
+    if (!owns_cells(rank)) continue;
+    const Box own = owned(rank);
+    const int panel = result.grid_.panel_at(own.lo);
+    if (panel < 0 || !result.grid_.panel(panel).contains(own))
+      throw UsageError("the block that begins at cell " + cell_text(own.lo, dims()) +
+                       (panel < 0 ? " lies in no panel" : " reaches beyond panel " + std::to_string(panel)) +
+                       "; give each rank cells of one panel, or several blocks");
+  }
+  return result;
+}
+
+bool Layout::is_last(int rank, int d, int side) const {
+  if (!owns_cells(rank)) return false;
+  const Box own = owned(rank), panel = grid_.panel(grid_.panel_at(own.lo));
+  return side == 0 ? own.lo[d] == panel.lo[d] : own.hi[d] == panel.hi[d];
+}
+
+bool Layout::is_at_edge(int rank, int d, int side) const {
+  return !grid_.periodic[d] && is_last(rank, d, side) && !meets_itself(rank, d, side);
+}
+
+bool Layout::meets_itself(int rank, int d, int side) const {
+  if (!grid_.meets_itself(d, side) || !is_last(rank, d, side)) return false;
+  if (grid_.fold != Fold::none) return true;
+  return find_seam(grid_.panels, {grid_.panel_at(owned(rank).lo), d, side}).has_value();
 }
 
 int Layout::owner(const Index& cell) const { return rank_at(coords_at(cell)); }

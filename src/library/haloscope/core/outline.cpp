@@ -14,7 +14,7 @@ std::string outline(const Plan& plan, const Layout& layout, std::size_t slots) {
   three(layout.grid().cells);
   three(layout.grid().periodic);
   three(layout.ranks());
-  text << static_cast<int>(layout.grid().fold) << ' ';
+  text << static_cast<int>(layout.grid().fold) << ' ' << panels_text(layout.grid().panels);
   if (spec.onto) three(spec.onto->ranks());
   three(spec.order);
   text << static_cast<int>(spec.pattern) << ' ' << spec.corners << ' ' << spec.merge_peers << ' '
@@ -23,7 +23,7 @@ std::string outline(const Plan& plan, const Layout& layout, std::size_t slots) {
   for (std::size_t q = 0; q < spec.quantities.size(); ++q) {
     const Quantity& quantity = spec.quantities[q];
     text << "; " << quantity.element_bytes << ' ' << static_cast<int>(quantity.type) << ' ' << quantity.number_bytes
-         << ' ' << static_cast<int>(quantity.centring) << ' ';
+         << ' ' << static_cast<int>(quantity.centring) << ' ' << quantity.vector << ' ';
     const ExchangeSpec::Sides sides = spec.sides_of(static_cast<int>(q));
     for (const Widths& layers : {sides.low, sides.high, sides.rows_low, sides.rows_high}) three(layers);
   }

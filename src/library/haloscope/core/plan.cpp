@@ -259,8 +259,9 @@ void check_mirrors(const Layout& layout, const ExchangeSpec& spec) {
         const Quantity& quantity = spec.quantities[static_cast<std::size_t>(q)];
         const Edge edge = quantity.edges[d].of(side);
         const int layers = (side == 0 ? spec.low_of(q) : spec.high_of(q))[d];
-        if ((edge != Edge::even && edge != Edge::odd) || layout.grid().periodic[d] ||
-            layout.grid().is_folded(d, side) || layers <= layout.smallest_extent(d))
+        const bool folded = layout.grid().fold != Fold::none && layout.grid().meets_itself(d, side);
+        if ((edge != Edge::even && edge != Edge::odd) || layout.grid().periodic[d] || folded ||
+            layers <= layout.smallest_extent(d))
           continue;
         throw UsageError("field '" + quantity.name + "' mirrors " + std::to_string(layers) + " layers in " +
                          std::string(1, "xyz"[d]) + ", and the smallest block there has " +
@@ -281,7 +282,7 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
          (q.number_bytes != 0 && q.number_bytes != q.element_bytes)))
       throw UsageError("field '" + q.name + "' has an odd edge, and only reals of 4 or 8 bytes can be negated");
   check_mirrors(layout, spec);
-  check_fold(layout, spec);
+  check_meetings(layout, spec);
   std::array<int, 3> order = spec.order;
   std::sort(order.begin(), order.end());
   if (order != std::array<int, 3>{0, 1, 2}) throw UsageError("the dimension order must name 0, 1 and 2 once each");
@@ -289,7 +290,7 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
     throw UsageError("an exchange of " + std::to_string(spec.quantities.size()) + " fields has widths for " +
                      std::to_string(spec.widths.size()) + "; give them for each field, or for none");
   if (layout.has_holes() && spec.corners && layout.dims() > 1) {
-    if (spec.pattern == Pattern::ordered)
+    if (spec.pattern == Pattern::ordered && !layout.grid().meets_itself())
       throw UsageError(
           "an ordered exchange cannot fill corners next to a hole of the grid, since they travel through its "
           "place; use a direct strategy, or corners = false");
@@ -312,7 +313,8 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
                          "; an exchange fills the layers of a dimension or carries them along");
       width = std::max({width, low, high});
     }
-    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 || layout.grid().is_folded(d, 1) ||
+    const bool meets = layout.grid().meets_itself(d, 0) || layout.grid().meets_itself(d, 1);
+    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 || meets ||
                            std::any_of(spec.quantities.begin(), spec.quantities.end(),
                                        [&](const Quantity& q) { return q.edges[d] != Edge::fixed; });
     if (exchanged && width > layout.smallest_extent(d) && !spec.beyond)
@@ -343,8 +345,8 @@ std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quanti
 bool fills(const Layout& layout, int rank, int d, int side, bool corners) {
   Offset v{};
   v[d] = 2 * side - 1;
-  return corners || layout.is_folded(rank, d, side) ? layout.has_neighbour(rank, d, side)
-                                                    : layout.neighbour(rank, v) >= 0;
+  return corners || layout.meets_itself(rank, d, side) ? layout.has_neighbour(rank, d, side)
+                                                       : layout.neighbour(rank, v) >= 0;
 }
 
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source) {
@@ -416,7 +418,6 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   plan.rank = rank;
   plan.dims = layout.dims();
   plan.cells = layout.local_cells(rank);
-  const Box own = layout.owned(rank);
   plan.spec = spec;
   if (spec.reverse()) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
   if (spec.motion != Motion::fill && apart(spec.merge)) plan.spec.merge = Merge::none;
@@ -434,15 +435,15 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
         sides.low[d] = sides.high[d] = sides.rows_low[d] = sides.rows_high[d] = 0;
       continue;
     }
-    const bool closed = !layout.grid().periodic[d];
-    const bool folded = layout.grid().is_folded(d, 1);
-    plan.at_edge[d] = {closed && own.lo[d] == 0, closed && !folded && own.hi[d] == layout.grid().cells[d]};
-    for (int side : {0, 1}) plan.has_neighbour[d][side] = fills(layout, rank, d, side, spec.corners);
+    for (int side : {0, 1}) {
+      plan.at_edge[d][side] = layout.is_at_edge(rank, d, side);
+      plan.has_neighbour[d][side] = fills(layout, rank, d, side, spec.corners);
+      plan.joined[d][side] = layout.grid().meets_itself(d, side);
+    }
     plan.split[d] = layout.ranks()[d] > 1;
     plan.own_neighbour[d] = layout.grid().periodic[d] && layout.ranks()[d] == 1;
   }
-  plan.fold = layout.grid().fold;
-  if (const bool beyond = is_beyond(layout, plan.spec); beyond || plan.fold != Fold::none) {
+  if (const bool beyond = is_beyond(layout, plan.spec); beyond || plan.meets_itself()) {
     add_wide_halos(plan, layout);
     if (!beyond) add_edges(plan);
     return plan;

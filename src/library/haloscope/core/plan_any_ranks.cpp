@@ -1,7 +1,7 @@
 // Plans whose messages may go to any ranks, in one round: redistributions, in which the points of a grid move from the
 // ranks that own them in one split to all ranks that hold them in another one; and halos that are wider than blocks,
-// whose points come from ranks beyond the neighbours, around a periodic dimension as often as necessary, or across the
-// fold of a grid. A point that several ranks hold is sent by its owner, see plan_share.cpp.
+// whose points come from ranks beyond the neighbours, around a periodic dimension as often as necessary, or across a
+// fold or seam of the grid. A point that several ranks hold is sent by its owner, see plan_share.cpp.
 #include <algorithm>
 #include <compare>
 #include <map>
@@ -16,7 +16,8 @@ namespace {
 /// Points that a block receives, in global coordinates, which may lie beyond an edge, and the owner's points.
 struct Share {
   Box target, source;
-  bool across_fold = false;
+  int field = -1;  ///< the owner's; -1: the same
+  Turn turn = not_turned;
 };
 
 /// Points that a block receives.
@@ -107,6 +108,10 @@ class Moves {
     const auto& all = plan.spec.quantities;
     redistributes_ = plan.spec.motion == Motion::redistribute;
     fields_.assign(all.begin(), all.begin() + quantities_of_block(plan.spec));
+    if (redistributes_) return;
+    turns_ = turns_of(grid());
+    for (int panel = 0; panel < static_cast<int>(grid().panels.boxes.size()); ++panel)
+      crossings_.push_back(crossings_of(grid().panels, panel));
   }
 
   /// Adds messages to ranks after this one first, so that not all ranks begin with the same peer.
@@ -122,7 +127,7 @@ class Moves {
       for (const Pair& pair : pairs)
         for (const Share& share : shares(pair, q)) {
           const Region to = in_target(share, pair.to, q), from = in_source(share, pair.from, q);
-          const bool other = redistributes_ || share.across_fold;
+          const bool other = redistributes_ || share.field >= 0;
           Copy copy{.quantity = to.quantity, .round = 0, .to = to.box, .source = other ? from.quantity : -1};
           for (int d = 0; d < 3; ++d) copy.shift[d] = from.box.lo[d] - to.box.lo[d];
           plan_.copies.push_back(copy);
@@ -139,18 +144,33 @@ class Moves {
       Box box = grown(mine.blocks.owned(own), out ? high : low, out ? low : high);
       for (int d = 0; d < mine.ranks.dims(); ++d) ++box.hi[d];  // points of any centring
       std::set<int> others = blocks_around(theirs.blocks, box);
-      if (plan_.fold != Fold::none) others.merge(blocks_around(theirs.blocks, across_fold(box)));
+      for (const Box& image : images_of(mine.blocks, own, box)) others.merge(blocks_around(theirs.blocks, image));
       for (const int other : others)
         pairs[theirs.ranks.rank_of_block(other)].push_back(out ? Pair{own, other} : Pair{other, own});
     }
     for (auto& [peer, all] : pairs) std::sort(all.begin(), all.end());
     return pairs;
   }
-  /// Returns the images of a box of cells, with all that a block there may receive or send.
-  Box across_fold(const Box& box) const {
+  const GridSpec& grid() const { return source_.blocks.grid(); }
+  bool is_folded() const { return !redistributes_ && grid().fold != Fold::none; }
+  /// Returns the ways from the panel of a block across seams.
+  const std::vector<Crossing>& crossings_from(int panel) const {
+    static const std::vector<Crossing> none;
+    return crossings_.empty() ? none : crossings_[static_cast<std::size_t>(panel)];
+  }
+  /// Returns the images of a box of cells around a block across folds and seams, with all that blocks there may receive
+  /// or send.
+  std::vector<Box> images_of(const Layout& layout, int block, const Box& box) const {
     Widths widths;
     for (int d = 0; d < 3; ++d) widths[d] = std::max(plan_.spec.low[d], plan_.spec.high[d]) + 1;
-    return grown(image_across_fold(source_.blocks.grid(), Quantity{}, box), widths, widths);
+    if (is_folded()) return {grown(image_across_fold(grid(), Quantity{}, box), widths, widths)};
+    std::vector<Box> images;
+    widths[0] = widths[1] = std::max(widths[0], widths[1]);
+    const int panel = grid().panel_at(layout.owned(block).lo);
+    for (const Crossing& crossing : crossings_from(panel))
+      if (const Box beyond = beyond_panel(grid().panel(panel), crossing, grown(box, widths, widths)); !beyond.empty())
+        images.push_back(grown(crossed(crossing, Quantity{}, Quantity{}, beyond), {1, 1, 1}, {1, 1, 1}));
+    return images;
   }
   void add_messages_of(bool out, const std::pair<const int, std::vector<Pair>>& of_peer) {
     const auto groups = message_groups(fields_, plan_.spec.merge);
@@ -175,7 +195,7 @@ class Moves {
       if (d >= layout.dims() || !fills(layout, block, d, 1, plan_.spec.corners)) sides.high[d] = 0;
     }
     std::vector<Target> all;
-    if (plan_.fold != Fold::none) all.push_back({points, true});
+    if (is_folded()) all.push_back({points, true});
     if (plan_.spec.corners) {
       for (const Box& box : subtract(grown(points, sides.low, sides.high), points)) all.push_back({box, false});
       return all;
@@ -191,46 +211,78 @@ class Moves {
   }
   /// Returns the points of a field that one block sends to another, in an order that both ranks know.
   std::vector<Share> shares(const Pair& pair, int q) const {
-    const GridSpec& grid = source_.blocks.grid();
-    const Quantity& field = fields_[static_cast<std::size_t>(q)];
-    const bool folded = plan_.fold != Fold::none;
-    const FoldZones zones = folded ? zones_of(grid, field) : FoldZones{};
     std::vector<Share> all;
     for (const Target& target : received(pair.to, q))
-      for (const Box& local : owned_once(source_.blocks, pair.from, field)) {
-        const Box own = shifted(local, source_.blocks.owned(pair.from).lo);
-        if (!folded) add_shares(grid, own, target.box, all);
-        for (const Box& zone : zones.originals)
-          if (!target.own) add_shares(grid, intersect(own, zone), target.box, all);
-        for (const Box& zone : zones.repeated)
-          add_shares_across_fold(grid, field, intersect(own, zone), target.box, all);
-      }
+      if (is_folded())
+        add_shares_of_fold(pair, q, target, all);
+      else if (redistributes_ || grid().panels.boxes.empty())
+        add_owned(pair, q, target.box, all);
+      else
+        add_shares_of_panels(pair, q, target.box, all);
     return all;
+  }
+  /// Returns the points of a field that a block sends, each of which is there once, in global coordinates.
+  std::vector<Box> sent(int block, int q) const {
+    std::vector<Box> boxes = owned_once(source_.blocks, block, fields_[static_cast<std::size_t>(q)]);
+    for (Box& box : boxes) box = shifted(box, source_.blocks.owned(block).lo);
+    return boxes;
+  }
+  /// Adds the points of a block, and their images around the grid, that lie in a box.
+  void add_owned(const Pair& pair, int q, const Box& target, std::vector<Share>& all) const {
+    for (const Box& own : sent(pair.from, q)) add_shares(grid(), own, target, all);
   }
   /// Adds the images of a box around the grid that lie in another box.
   static void add_shares(const GridSpec& grid, const Box& own, const Box& target, std::vector<Share>& all) {
-    if (own.empty()) return;
+    if (own.empty() || target.empty()) return;
     for (const Index& image : images(grid, own, target))
       if (const Box both = intersect(shifted(own, image), target); !both.empty())
         all.push_back({both, shifted(both, negative(image))});
   }
-  static void add_shares_across_fold(const GridSpec& grid, const Quantity& field, const Box& own, const Box& target,
-                                     std::vector<Share>& all) {
-    if (own.empty()) return;
-    const std::size_t first = all.size();
-    add_shares(grid, image_across_fold(grid, field, own), target, all);
-    for (std::size_t i = first; i < all.size(); ++i) {
-      all[i].source = image_across_fold(grid, field, all[i].source);
-      all[i].across_fold = true;
+  void add_shares_of_fold(const Pair& pair, int q, const Target& target, std::vector<Share>& all) const {
+    const Quantity& field = fields_[static_cast<std::size_t>(q)];
+    const FoldZones zones = zones_of(grid(), field);
+    for (const Box& own : sent(pair.from, q)) {
+      for (const Box& zone : zones.originals)
+        if (!target.own) add_shares(grid(), intersect(own, zone), target.box, all);
+      for (const Box& zone : zones.repeated) {
+        if (intersect(own, zone).empty()) continue;
+        const std::size_t first = all.size();
+        add_shares(grid(), image_across_fold(grid(), field, intersect(own, zone)), target.box, all);
+        for (std::size_t i = first; i < all.size(); ++i)
+          all[i] = {all[i].target, image_across_fold(grid(), field, all[i].source), q, turns_.front()};
+      }
+    }
+  }
+  /// Adds points of the same panel, and those beyond its edges, which lie inside other panels.
+  void add_shares_of_panels(const Pair& pair, int q, const Box& target, std::vector<Share>& all) const {
+    const int panel = grid().panel_at(target_.blocks.owned(pair.to).lo);
+    const int from = grid().panel_at(source_.blocks.owned(pair.from).lo);
+    const Quantity& field = fields_[static_cast<std::size_t>(q)];
+    const Box points = points_of(grid().panel(panel), field, plan_.dims);
+    if (from == panel) add_owned(pair, q, beyond_panel(points, {}, target), all);
+    for (const Crossing& crossing : crossings_from(panel)) {
+      if (crossing.panel != from) continue;
+      const Box beyond = beyond_panel(points, crossing, target);
+      if (beyond.empty()) continue;
+      const int other = field_across(fields_, q, crossing.turn);
+      const Quantity& there = fields_[static_cast<std::size_t>(other)];
+      const std::size_t first = all.size();
+      add_owned(pair, other, crossed(crossing, field, there, beyond), all);
+      for (std::size_t i = first; i < all.size(); ++i)
+        all[i] = {crossed_back(crossing, field, there, all[i].target), all[i].source, other, crossing.turn};
     }
   }
   Region in_source(const Share& share, int block, int q) const {
-    const int quantity = (block - source_.own.front()) * static_cast<int>(fields_.size()) + q;
+    const int field = share.field < 0 ? q : share.field;
+    const int quantity = (block - source_.own.front()) * static_cast<int>(fields_.size()) + field;
     return {quantity, shifted(share.source, negative(source_.blocks.owned(block).lo))};
   }
   Region in_target(const Share& share, int block, int q) const {
     const Box box = shifted(share.target, negative(target_.blocks.owned(block).lo));
-    if (share.across_fold) return {static_cast<int>(fields_.size()) + q, turned(box)};
+    if (share.turn != not_turned) {
+      const auto number = std::find(turns_.begin(), turns_.end(), share.turn) - turns_.begin();
+      return {static_cast<int>(fields_.size()) * (1 + static_cast<int>(number)) + q, turned(box, share.turn)};
+    }
     const int before = redistributes_ ? source_.count() : 0;
     return {(before + block - target_.own.front()) * static_cast<int>(fields_.size()) + q, box};
   }
@@ -245,6 +297,8 @@ class Moves {
   const Split &source_, &target_;
   std::vector<Quantity> fields_;  // of a block
   bool redistributes_ = false;
+  std::vector<Turn> turns_;                       // of turned fields, in the order of the plan's quantities
+  std::vector<std::vector<Crossing>> crossings_;  // from each panel
 };
 
 void add_moves(Plan& plan, const Split& source, const Split& target) {
@@ -255,7 +309,7 @@ void add_moves(Plan& plan, const Split& source, const Split& target) {
   moves.add_messages(false);
   moves.add_messages(true);
   moves.add_copies();
-  if (plan.fold != Fold::none) append_turned_fields(plan);
+  if (plan.meets_itself()) append_turned_fields(plan, source.blocks.grid());
 }
 
 }  // namespace

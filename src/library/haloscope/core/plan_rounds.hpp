@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "haloscope/core/panels.hpp"
 #include "haloscope/extend/plan.hpp"
 
 namespace haloscope {
@@ -68,7 +69,7 @@ std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quanti
 bool fills(const Layout& layout, int rank, int d, int side, bool corners);
 
 /// Adds the messages and copies of halos whose points come from any ranks, since they are wider than blocks or the grid
-/// is folded: one round, in which each rank sends each other one a message at most.
+/// meets itself: one round, in which each rank sends each other one a message at most.
 void add_wide_halos(Plan& plan, const Layout& layout);
 
 /// The points of a field on a folded grid, in global coordinates. Points on the fold, and rows beyond it, are copies.
@@ -77,16 +78,22 @@ struct FoldZones {
   std::vector<Box> repeated;   ///< the originals with another image than themselves
 };
 FoldZones zones_of(const GridSpec& grid, const Quantity& quantity);
-/// Returns the box of points (-x, -y, z).
-Box turned(const Box& box);
 /// Returns the images of points across the fold, in global coordinates, which may lie beyond periodic edges.
 Box image_across_fold(const GridSpec& grid, const Quantity& quantity, const Box& box);
-/// Appends a turned field for each field, and copies that change the sign of what arrives in turned fields.
-void append_turned_fields(Plan& plan);
+/// Returns true if a component of a vector has the opposite sign after a turn.
+inline bool is_negated(const Quantity& quantity, const Turn& turn) {
+  return quantity.vector != 0 && turn[static_cast<std::size_t>(quantity.along)] < 0;
+}
+/// Returns the field that field q is across a seam: itself, or another component of its vector.
+int field_across(const std::vector<Quantity>& fields, int q, const Turn& turn);
+/// Appends a turned field for each field and turn, and copies that change the sign of what arrives in turned fields.
+void append_turned_fields(Plan& plan, const GridSpec& grid);
 /// Returns true if an exchange fills a field beyond no edge but the fold.
 bool fills_only_fold(const GridSpec& grid, const Quantity& quantity);
 /// @throws UsageError for a request that the fold of a grid excludes.
-void check_fold(const Layout& layout, const ExchangeSpec& spec);
+void check_fold(const GridSpec& grid, const ExchangeSpec& spec);
+/// @throws UsageError for a request that the fold or the seams of a grid exclude.
+void check_meetings(const Layout& layout, const ExchangeSpec& spec);
 /// Makes the plan of a redistribution from `layout`, in one round; ranks may have several blocks in both splits.
 Plan make_redistribution_plan(const Layout& layout, int rank, const ExchangeSpec& spec);
 

@@ -60,9 +60,9 @@ struct Exchange::State {
       if (device && layout.has_several_blocks())
         throw UsageError("fields of several blocks a rank are in " + to_string(place) +
                          ", and exchanges move them in host memory only; use a grid of one block a rank");
-      if (device && plan.fold != Fold::none)
-        throw UsageError("the grid is folded and its fields are in " + to_string(place) +
-                         ", and exchanges cross a fold in host memory only; pass fields in host memory");
+      if (device && plan.meets_itself())
+        throw UsageError("the grid has a fold or seams and its fields are in " + to_string(place) +
+                         ", and exchanges cross these in host memory only; pass fields in host memory");
       check_views(plan, views, device != nullptr);
       huge_pages = may_use_huge_pages() && !device;
     });

@@ -86,7 +86,9 @@ Layout slabs_of(const Layout& layout) {
   const int last = layout.dims() - 1;
   ProcessGrid ranks{1, 1, 1};
   ranks[last] = static_cast<int>(std::min<std::int64_t>(layout.size(), layout.grid().cells[last]));
-  return Layout(layout.grid(), ranks).with_idle_ranks(layout.size());
+  GridSpec grid = layout.grid();
+  grid.panels = {};
+  return Layout(grid, ranks).with_idle_ranks(layout.size());
 }
 
 /// Returns the type of a quantity's numbers in a file.

@@ -143,7 +143,8 @@ class Sum {
     const Quantity& quantity = fields_.u.front().quantity;
     const int call = (fields_.of_complex ? 2 : 0) + (fields_.v ? 1 : 0), type = summand_of(quantity) == Summand::f64;
     kind_ = 64.0 * quantity.element_bytes + 16 * call + 8 * type + static_cast<int>(quantity.centring);
-    for (int d = 0; d < layout.dims(); ++d) count_ *= static_cast<double>(layout.grid().cells[d] + 1);
+    const auto most_planes = static_cast<std::int64_t>(layout.grid().panels.boxes.size()) + 1;  // staggered, at ends
+    for (int d = 0; d < layout.dims(); ++d) count_ *= static_cast<double>(layout.grid().cells[d] + most_planes);
   }
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;

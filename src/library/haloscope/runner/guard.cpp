@@ -45,8 +45,7 @@ Guard::Guard(const Layout& layout, const Plan& plan, FieldViews views, device::D
 /// Returns true if an exchange fills halos of a field on a side on any rank; equal on all.
 bool Guard::is_filled(int q, int d, int side) const {
   const bool beyond = plan_.spec.quantities[q].edges[d].of(side) != Edge::fixed;
-  const bool folded = plan_.fold != Fold::none && d == 1 && side == 1;
-  return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || beyond || folded);
+  return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || beyond || plan_.joined[d][side]);
 }
 
 int Guard::width(int q, int d, int side) const { return (side == 0 ? plan_.spec.low_of(q) : plan_.spec.high_of(q))[d]; }

@@ -9,6 +9,7 @@
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/out_of_memory.hpp"
+#include "haloscope/core/panels.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/schedule.hpp"
@@ -93,7 +94,7 @@ PreparedExchange::PreparedExchange(MPI_Comm comm, const Layout& layout, const Pl
   held_->tags.open([&] {
     moved_.resize(plan_.spec.quantities.size());
     if (plan_.spec.reverse()) add_landings(open_landings(nodes));
-    if (plan_.fold != Fold::none) add_turned();
+    if (plan_.meets_itself()) add_turned();
     program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
     if (device != nullptr) lane_ = std::make_unique<DeviceLane>(*device, program_, plan_, views_);
     open();
@@ -212,7 +213,7 @@ void PreparedExchange::add_turned() {
   for (std::size_t q = fields_; q < plan_.spec.quantities.size(); ++q) {
     std::vector<SlotView> slots = views_[static_cast<std::size_t>(plan_.spec.quantities[q].turns)];
     for (SlotView& view : slots)
-      view = {view.origin, {-view.stride[0], -view.stride[1], view.stride[2]}, view.element_bytes()};
+      view = {view.origin, turned(view.stride, plan_.spec.quantities[q].turn), view.element_bytes()};
     views_.push_back(std::move(slots));
   }
 }

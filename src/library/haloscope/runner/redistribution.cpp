@@ -50,7 +50,8 @@ void check_pair(const FieldRef& source, const FieldRef& target) {
 void check_splits(MPI_Comm comm, const Layout& from, const Layout& to) {
   check_size(comm, from);
   check_size(comm, to);
-  if (from.grid() != to.folded(from.grid().fold).grid())  // points move between owners, not across a fold
+  const GridSpec &source = from.grid(), &target = to.grid();  // points move between owners, not across folds and seams
+  if (source.dims != target.dims || source.cells != target.cells || source.periodic != target.periodic)
     throw UsageError(
         "the splits of a redistribution are of different grids: " + sizes_text(from.grid().cells, from.dims()) +
         " cells, periodic " + join_numbers(from.grid().periodic, ",") + ", and " +

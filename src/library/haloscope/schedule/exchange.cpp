@@ -98,7 +98,7 @@ SplitCopies split_copies(const Plan& plan) {
     for (int r = 0; r < copy.round; ++r)
       if (has_messages(plan, r) && moves(plan, r, copy.quantity))
         append(remote_before, dimensions_of_step[place_of(plan, r).step]);
-    if (plan.fold != Fold::none && copy.round == plan.rounds)  // it reads points on the fold, which arrive
+    if (plan.meets_itself() && copy.round == plan.rounds)  // it reads points that arrive across a fold or seam
       append(split.late[copy.round], {copy});
     else if (first == plan.rounds)
       append(split.urgent, {copy});

@@ -64,7 +64,7 @@ std::string text_of(const GridSpec& grid) {
 void check_grid(const Choice& choice, const Layout& layout) {
   if (layout.has_several_blocks())
     throw UsageError("a Stepper needs a grid of one block a rank, and here ranks have several; use an Exchange");
-  if (layout.grid().fold != Fold::none) throw UsageError("a Stepper needs a grid without a fold; use an Exchange");
+  if (layout.grid().meets_itself()) throw UsageError("a Stepper needs a grid without a fold or seams; use an Exchange");
   if (layout.blocks() != layout.size())
     throw UsageError("a Stepper needs cells on every rank, and " + std::to_string(layout.size() - layout.blocks()) +
                      " of the grid's " + std::to_string(layout.size()) +

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "haloscope/comm/handles.hpp"
+#include "haloscope/core/plan_rounds.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/transport.hpp"
@@ -52,7 +54,9 @@ struct Points {
 struct Source {
   int owner = -1;
   Index at{0, 0, 0};
-  bool across_fold = false;
+  bool is_copy = false;  ///< across a fold or seam
+  int field = 0;         ///< of the block
+  int panel = 0;
 };
 
 std::int64_t wrapped(std::int64_t cell, std::int64_t cells) { return ((cell % cells) + cells) % cells; }
@@ -73,20 +77,79 @@ bool cross_fold(const GridSpec& grid, const Quantity& quantity, Index& p) {
   return true;
 }
 
-/// @param by_block  the layout, with a rank for each block.
-Source source_of(const Layout& by_block, int block, const Quantity& quantity, const Index& point) {
+/// A position in half cells, and the turn from the directions of the panel that the way to it began in.
+struct Place {
+  int panel = 0;
+  Index position{0, 0, 0};
+  Turn turn = not_turned;
+  bool operator==(const Place&) const = default;
+};
+
+/// Returns a place across the seam at a side of dimension d, both of the panel that the way began in.
+std::optional<Place> across_seam(const GridSpec& grid, const Place& place, int d, int side) {
+  const bool opposite = place.turn[d] < 0;
+  const auto seam = find_seam(grid.panels, {place.panel, dimension_there(place.turn, d), opposite ? 1 - side : side});
+  if (!seam) return std::nullopt;
+  Place there{seam->panel, turned(place.position, seam->turn), chained(place.turn, seam->turn)};
+  for (int e = 0; e < 3; ++e) there.position[e] += seam->shift[e];
+  return there;
+}
+
+/// Returns the place of a point beyond a panel; none without a seam, or where two ways lead to two places.
+/// @param sides  of the panel that the point lies beyond in x and y; -1: it does not.
+std::optional<Place> across_seams(const GridSpec& grid, const Place& place, const std::array<int, 2>& sides) {
+  if (sides[0] < 0) return across_seam(grid, place, 1, sides[1]);
+  if (sides[1] < 0) return across_seam(grid, place, 0, sides[0]);
+  const auto x = across_seam(grid, place, 0, sides[0]), y = across_seam(grid, place, 1, sides[1]);
+  if (!x || !y) return std::nullopt;
+  const auto x_first = across_seam(grid, *x, 1, sides[1]), y_first = across_seam(grid, *y, 0, sides[0]);
+  return x_first == y_first ? x_first : std::nullopt;
+}
+
+/// Moves a point beyond a panel, in global coordinates, to the one that it is a copy of, which may be of another field.
+/// Returns false if there is none.
+bool cross_seams(const GridSpec& grid, const std::vector<Quantity>& fields, Source& source, Index& p) {
+  const int field = source.field;
+  const Quantity& quantity = fields[static_cast<std::size_t>(field)];
+  const Box points = points_of(grid.panel(source.panel), quantity, grid.dims);
+  std::array<int, 2> sides{-1, -1};
+  for (const int d : {0, 1}) sides[d] = p[d] < points.lo[d] ? 0 : p[d] >= points.hi[d] ? 1 : -1;
+  source.is_copy = sides != std::array<int, 2>{-1, -1};
+  if (!source.is_copy) return true;
+  Place place{source.panel, {}};
+  for (int d = 0; d < 3; ++d) place.position[d] = 2 * p[d] + half_cells(quantity, d);
+  const auto there = across_seams(grid, place, sides);
+  if (!there) return false;
+  source.panel = there->panel;
+  source.field = field_across(fields, field, there->turn);
+  const Quantity& other = fields[static_cast<std::size_t>(source.field)];
+  for (int d = 0; d < 3; ++d) p[d] = (there->position[d] - half_cells(other, d)) / 2;
+  const Box held = points_of(grid.panel(there->panel), other, grid.dims);
+  return p[0] >= held.lo[0] && p[0] < held.hi[0] && p[1] >= held.lo[1] && p[1] < held.hi[1];
+}
+
+/// @param by_block  the layout, with a rank for each block. @param fields  of a block. @param field  of the point.
+Source source_of(const Layout& by_block, int block, const std::vector<Quantity>& fields, int field,
+                 const Index& point) {
   const GridSpec& grid = by_block.grid();
   const Box own = by_block.owned(block);
   Index p = point, cell, behind{0, 0, 0};  // the point's cell; it lies on the cell's low side, or on its high side
   for (int d = 0; d < 3; ++d) p[d] += own.lo[d];
   Source source;
-  source.across_fold = cross_fold(grid, quantity, p);
+  source.field = field;
+  source.panel = grid.panel_at(own.lo);
+  if (grid.fold != Fold::none)
+    source.is_copy = cross_fold(grid, fields[static_cast<std::size_t>(field)], p);
+  else if (!grid.panels.boxes.empty() && !cross_seams(grid, fields, source, p))
+    return source;
+  const Box panel = grid.panel(source.panel);
+  const Centring centring = fields[static_cast<std::size_t>(source.field)].centring;
   for (int d = 0; d < 3; ++d) {
     const std::int64_t cells = grid.cells[d];
-    if (d < grid.dims && staggered(quantity.centring, d) != 0) {
-      const bool last = !grid.periodic[d] && p[d] == cells;
+    if (d < grid.dims && staggered(centring, d) != 0) {
+      const bool last = !grid.periodic[d] && p[d] == panel.hi[d];
       const bool closer = point[d] >= own.extent(d);  // of a plane that two ranks share, the closer one's
-      behind[d] = source.across_fold ? last : closer;
+      behind[d] = source.is_copy ? last : closer;
     }
     cell[d] = p[d] - behind[d];
     if (grid.periodic[d]) cell[d] = wrapped(cell[d], cells);
@@ -117,10 +180,10 @@ void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
       for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
         for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) {
           const int left = dimensions_left(owned, p);
-          if ((left == 0 && plan.fold == Fold::none) || (left > 1 && !plan.spec.corners)) continue;
+          if ((left == 0 && !plan.meets_itself()) || (left > 1 && !plan.spec.corners)) continue;
           const int block = layout.first_block(plan.rank) + q / fields;
-          const Source source = source_of(layout.by_block(), block, plan.spec.quantities[q], p);
-          if (source.owner >= 0 && (left > 0 || source.across_fold)) visit(q, p, source);
+          const Source source = source_of(layout.by_block(), block, plan.spec.quantities, q % fields, p);
+          if (source.owner >= 0 && (left > 0 || source.is_copy)) visit(q, p, source);
         }
   }
 }
@@ -176,7 +239,7 @@ class ReferenceLink final : public Link {
     for_each_ghost(layout, plan_, [&](std::int64_t q, const Index& ghost, const Source& source) {
       const int owner = layout.rank_of_block(source.owner), block = source.owner - layout.first_block(owner);
       mine[owner].push_back({q, ghost});
-      theirs[owner].push_back({block * fields() + q % fields(), source.at});
+      theirs[owner].push_back({block * fields() + source.field, source.at});
     });
     wanted_ = flat(mine);
     sources = flat(theirs);

@@ -105,7 +105,7 @@ void require_apart(const SlotView& view, const Box& points, const std::string& n
 Box points_moved(const Plan& plan, int q) {
   const Quantity& quantity = plan.spec.quantities[static_cast<std::size_t>(q)];
   if (quantity.lands >= 0) return landing_box(plan, q);
-  if (quantity.turns >= 0) return turned(points_moved(plan, quantity.turns));
+  if (quantity.turns >= 0) return turned(points_moved(plan, quantity.turns), quantity.turn);
   if (plan.owned(q).empty()) return {};
   const ExchangeSpec::Sides sides = plan.spec.sides_of(q);
   const auto& has_neighbour = plan.block_of(q).has_neighbour;
