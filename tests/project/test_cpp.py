@@ -48,10 +48,8 @@ MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "L
 # More than 6 ranks are for these alone and, two in each dimension, for the next ones: with all suites they took half of
 # the time of test_cpp_ranks.py.
 CUBES = {"Accumulate", "DeviceExchange", "Hydro"}
-# Of one suite. `make check-long` runs every combination on up to 3 ranks, instead of a sample of them; on more ranks
-# than two cores have, that took hours.
+# Of one suite. `make check-long` runs every combination instead of a sample of them.
 LIMIT_S = 3500 if LONG else 240
-MOST_RANKS_OF_ALL = 3
 
 
 def suites(program: str) -> list[str]:
@@ -90,7 +88,7 @@ def check(program, suite, ranks, tmp_path, request):
     report = tmp_path / "report.json"
     words = launch.launcher_words(launch.mpiexec(), ranks, 1) if ranks else []
     command = [*words, path, f"--gtest_filter={suite}.*", f"--gtest_output=json:{report}"]
-    code, output = run_group(command, tmp_path, {"HALOSCOPE_LONG": "0"} if ranks > MOST_RANKS_OF_ALL else {})
+    code, output = run_group(command, tmp_path)
     for name, outcome in outcomes(report, code, path, suite):
         ids = rows_of(name)
         if ids:
@@ -122,7 +120,7 @@ def names_of(path: Path, suite: str) -> list[str]:
     return [f"{suite}.{name}" for name in re.findall(r"^  ([\w/]+)", listed, re.MULTILINE)]
 
 
-def run_group(command: list, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
+def run_group(command: list, folder: Path) -> tuple[int, str]:
     """Run in a process group of its own, which is ended as a whole when it takes too long (a deadlock)."""
     with subprocess.Popen(
         command,
@@ -131,7 +129,6 @@ def run_group(command: list, folder: Path, environment: dict[str, str]) -> tuple
         text=True,
         errors="replace",
         cwd=folder,
-        env=os.environ | environment,
         start_new_session=True,
     ) as process:
         try:

@@ -24,11 +24,11 @@ inline int world_rank() {
   return rank;
 }
 
-/// True if everything is tried instead of a sample: HALOSCOPE_LONG is set, and not to 0. More than six ranks try the
+/// True if everything is tried instead of a sample: HALOSCOPE_LONG is set, and not to 0. More than three ranks try the
 /// sample all the same: two cores would need hours.
 inline bool thorough() {
   const char* text = std::getenv("HALOSCOPE_LONG");
-  return text != nullptr && *text != '\0' && *text != '0' && world_size() <= 6;
+  return text != nullptr && *text != '\0' && *text != '0' && world_size() <= 3;
 }
 
 /// Sets an environment variable while it lives.
