@@ -18,7 +18,7 @@ from haloscope.bridge import build
 
 pytestmark = pytest.mark.sleeps
 
-FUNCTIONS = mpi_faults.PROGRAMS.parents[1] / "generated" / "mpi_functions.inc"
+FUNCTIONS = mpi_faults.PROGRAMS.parent / "generated" / "mpi_functions.inc"
 SHORT = ("--steps", "2", "--repetitions", "2")
 LAPLACE = ("laplace2d", "--cells", "24x24", *SHORT)
 
