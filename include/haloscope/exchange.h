@@ -147,8 +147,8 @@ hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data);
 /* Returns a rank's position in the process grid. This call and the next one fail with HS_USAGE for a rank that the grid
  * lacks, and on a grid of several blocks a rank. */
 hs_status hs_grid_coords(const hs_grid* grid, int32_t rank, int32_t coords[3]);
-/* Returns the rank at `offset` (each -1, 0, 1) from `rank`; -1 beyond an edge that is not periodic and in a hole; may
- * be `rank` itself. */
+/* Returns the rank at `offset` (each -1, 0, 1) from `rank`; -1 beyond an edge that is not periodic, in a hole, beyond a
+ * fold or seam; may be `rank` itself. */
 hs_status hs_grid_neighbour(const hs_grid* grid, int32_t rank, const int32_t offset[3], int32_t* neighbour);
 /* For checks of a binding before it opens an exchange: hs_agree_f() over the grid's communicator, without an order. */
 hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* text);

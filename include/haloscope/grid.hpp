@@ -130,7 +130,10 @@ class Grid {
   /// or opposite. Points beyond a corner are filled where the ways around both of its edges lead to one place.
   /// Accumulations, shares, Steppers and devices need a grid without seams. Local. See cubed_sphere().
   /// @throws UsageError as Layout::joined() does.
-  Grid joined(const Panels& panels) const { return Grid(comm_, layout_.joined(panels), nodes_); }
+  Grid joined(Panels panels) const {
+    for (Box& box : panels.boxes) fill_lacking(box);
+    return Grid(comm_, layout_.joined(panels), nodes_);
+  }
   MPI_Comm comm() const { return comm_; }
   const Layout& layout() const { return layout_; }
   int rank() const { return rank_; }
@@ -156,12 +159,15 @@ class Grid {
   /// before the ranks meet: one whose memory is exhausted would leave the others waiting.
   static Grid split(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic,
                     std::span<Box> own, bool holes, const std::vector<int>& nodes) {
-    for (Box& box : own)
-      for (std::size_t d = D; d < 3; ++d) {
-        box.lo[d] = 0;
-        box.hi[d] = 1;
-      }
+    for (Box& box : own) fill_lacking(box);
     return Grid(comm, Layout::of_blocks(spec_of(cells, periodic), blocks_of_all(comm, own), holes), nodes);
+  }
+  /// Gives a box one cell in dimensions that the grid lacks.
+  static void fill_lacking(Box& box) {
+    for (std::size_t d = D; d < 3; ++d) {
+      box.lo[d] = 0;
+      box.hi[d] = 1;
+    }
   }
   Grid(MPI_Comm comm, Layout layout, const std::vector<int>& nodes)
       : comm_(comm), layout_(std::move(layout)), nodes_(nodes), rank_(require_communicator(comm).rank) {}

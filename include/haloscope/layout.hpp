@@ -154,7 +154,8 @@ class Layout {
     if (has_several_blocks()) return blocks_of(rank) > 0;
     return place_of_.empty() ? rank < blocks_ : place_of_[index(rank)] >= 0;
   }
-  bool has_holes() const { return blocks_ != places(); }
+  /// Returns true if some cells of the grid, or of its panels, belong to no rank.
+  bool has_holes() const { return has_holes_; }
   /// Checks a rank. @throws UsageError unless `rank` is one of 0..size()-1.
   void require_rank(int rank) const;
   /// Returns the position of a rank; -1 in each dimension for one without cells.
@@ -169,8 +170,8 @@ class Layout {
   const std::vector<std::int64_t>& cuts(int d) const { return cuts_[static_cast<std::size_t>(d)]; }
   /// Returns the smallest local extent of any rank with cells in dimension d.
   std::int64_t smallest_extent(int d) const { return smallest_[static_cast<std::size_t>(d)]; }
-  /// Returns the rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge, in a hole, and for a
-  /// rank without cells. May be `rank` itself.
+  /// Returns the rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge, a fold or a seam, in a
+  /// hole, and for a rank without cells. May be `rank` itself.
   int neighbour(int rank, const std::array<int, 3>& offset) const;
   /// Returns true if a rank borders on `rank` on this side (0 low, 1 high) of dimension d, even if only at an edge or
   /// corner, next to a hole, or across a fold or seam. May be `rank` itself.
@@ -189,6 +190,10 @@ class Layout {
   /// @throws UsageError where ranks have several blocks.
   void require_one_block() const;
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  /// Returns true if some position has no block: a hole, or cells between panels.
+  bool has_empty_places() const { return blocks_ != places(); }
+  bool has_neighbour_across_seams(int rank, int d, int side) const;
+  bool has_owner(const Box& box) const;
   std::int64_t places() const { return std::int64_t{1} * ranks_[0] * ranks_[1] * ranks_[2]; }
   std::int64_t place_at(const std::array<int, 3>& coords) const;
   std::array<int, 3> coords_of(std::int64_t place) const;
@@ -202,6 +207,7 @@ class Layout {
   GridSpec grid_;
   ProcessGrid ranks_{1, 1, 1};
   int size_ = 1, blocks_ = 1;
+  bool has_holes_ = false;
   std::array<std::vector<std::int64_t>, 3> cuts_;  // per dimension: the first cell of each position, and the end
   std::array<int, 3> apart_{};                     // numbers of ranks that are neighbours in a dimension
   // For layouts with arbitrary rank numbers, such as layouts of boxes; positions are numbered x fastest:

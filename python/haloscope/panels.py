@@ -53,6 +53,8 @@ def cubed_sphere(edge: int, levels: int | None = None, order: Literal["C", "F"] 
     ffi, _ = library()
     boxes, seams = ffi.new("hs_box[6]"), ffi.new("hs_seam[12]")
     dims = 2 if levels is None else 3
+    if order not in ("C", "F"):
+        raise UsageError(f"order is {shown(order)}; it is 'C' (the last axis contiguous) or 'F' (the first)")
     call("hs_cubed_sphere", count("edge", edge), 1 if levels is None else count("levels", levels), boxes, seams)
 
     def by_axis(values: Any) -> list[Any]:
@@ -83,7 +85,7 @@ def structs_of(panels: Panels, dimensions: Sequence[int]) -> tuple[Any, Any]:
         for d, part in zip(dimensions, parts, strict=True):
             if part.step not in (None, 1) or part.start is None or part.stop is None:
                 raise UsageError(f"a panel has {shown(part)}; pass its first cell and its end, as slice(0, 32)")
-            box.lo[d], box.hi[d] = whole("panels", part.start), whole("panels", part.stop)
+            box.lo[d], box.hi[d] = count("panels", part.start), count("panels", part.stop)
     listed = each("seams", panels.seams, "a Seam for each two edges that meet")
     seams = ffi.new("hs_seam[]", len(listed))
     for struct, seam in zip(seams, listed, strict=True):
@@ -100,6 +102,6 @@ def _edge_of(edge: Any, dimensions: Sequence[int]) -> tuple[int, int, int]:
     if len(parts) != 3 or parts[2] not in _SIDES:
         raise UsageError(f"a seam has the edge {shown(edge)}; it is {_EDGE}")
     axis = whole("axis of a seam", parts[1])
-    if not 0 <= axis < len(dimensions):
-        raise UsageError(f"a seam has axis {axis}; the grid has axes 0 to {len(dimensions) - 1}")
+    if axis not in (axes := [a for a, d in enumerate(dimensions) if d < 2]):
+        raise UsageError(f"a seam has axis {axis}; on this grid x and y are axes {' and '.join(map(str, axes))}")
     return whole("panel of a seam", parts[0]), dimensions[axis], _SIDES.index(cast(str, parts[2]))

@@ -129,15 +129,28 @@ def check_refusals() -> None:
     for change, part in (
         ({"panels": sphere.boxes}, "pass a Panels, as"),
         ({"periodic": (True, False)}, "not periodic in x and y"),
-        ({"panels": haloscope.Panels(sphere.boxes, [haloscope.Seam((0, 2, "low"), (1, 0, "low"))])}, "seam has axis 2"),
+        (
+            {"panels": haloscope.Panels(sphere.boxes, [haloscope.Seam((0, 2, "low"), (1, 0, "low"))])},
+            "x and y are axes 0 and 1",
+        ),
         ({"panels": haloscope.Panels(sphere.boxes, [((0, 1, "low"), (1, 0, "low"))])}, "pass a Seam"),
         ({"panels": haloscope.Panels([(slice(0, 4),)], [])}, "pass a slice for each of the 2 axes"),
         ({"panels": haloscope.Panels([(slice(0, 4), slice(4))], [])}, "pass its first cell and its end"),
     ):
         with pytest.raises(haloscope.UsageError, match=part):
             haloscope.Grid(COMM, (4, 24), **({"panels": sphere} | change))
-    with pytest.raises(haloscope.UsageError, match="at least 1"):
-        haloscope.cubed_sphere(0)
+    for words, part in (
+        ((0,), "at least 1"),
+        ((2**62,), "10.15 at most"),
+        ((4, None, "f"), "order is 'f'"),
+    ):
+        with pytest.raises(haloscope.UsageError, match=part):
+            haloscope.cubed_sphere(*words)
+    row = haloscope.Panels([(slice(0, 2), slice(0, 2**33))], [])
+    assert haloscope.Grid(COMM, (2, 2**33), panels=row, process_grid=(1, COMM.size)).cells == (2, 2**33)
+    deep = haloscope.Panels([(slice(0, 2), slice(0, 4), slice(0, 4))], [haloscope.Seam((0, 0, "low"), (0, 0, "high"))])
+    with pytest.raises(haloscope.UsageError, match="x and y are axes 1 and 2"):
+        haloscope.Grid(COMM, (2, 4, 4), panels=deep)
     faces = [(slice(0, 4), slice(4 * face, 4 * face + 4)) for face in range(6)]
     grid = haloscope.Grid(COMM, (4, 24), panels=sphere, owned=faces[COMM.rank :: COMM.size])
     for block in grid.blocks:
@@ -150,6 +163,9 @@ def check_refusals() -> None:
     ):
         with pytest.raises(haloscope.UsageError, match=part):
             haloscope.Exchange(grid, [haloscope.Field(array, **words) for array in arrays])
+    twice = [haloscope.Field(block.zeros(), vector="wind") for block in grid.blocks for _ in range(2)]
+    with pytest.raises(haloscope.UsageError, match="are both component y of one vector"):
+        haloscope.Exchange(grid, twice)
 
 
 if __name__ == "__main__":

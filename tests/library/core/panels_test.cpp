@@ -257,28 +257,56 @@ TEST(Panels, PointsBeyondSeamsHaveTheValuesThatAWalkLeadsTo) {
   EXPECT_GT(turned_points, 2000);
 }
 
+/// Returns the same blocks on one panel that meets itself where the grid is periodic in x and y.
+Layout on_one_panel(const Layout& torus) {
+  std::vector<std::vector<Box>> owned(static_cast<std::size_t>(torus.size()));
+  for (int block = 0; block < torus.by_block().size(); ++block)
+    if (torus.by_block().owns_cells(block))
+      owned[static_cast<std::size_t>(torus.rank_of_block(block))].push_back(torus.by_block().owned(block));
+  GridSpec plain = torus.grid();
+  plain.periodic = {};
+  const Panels panel{{{{0, 0, 0}, plain.cells}}, {{{0, 0, 0}, {0, 0, 1}, false}, {{0, 1, 1}, {0, 1, 0}, false}}};
+  return Layout::of_blocks(plain, owned, true).joined(panel);
+}
+
 TEST(Panels, ThatMeetThemselvesAsATorusFillWhatAPeriodicGridDoes) {
-  const Layout torus({2, {7, 6, 1}, {true, true}}, ProcessGrid{2, 3, 1}),
-      plain({2, {7, 6, 1}, {}}, ProcessGrid{2, 3, 1});
-  const Panels panel{{{{0, 0, 0}, {7, 6, 1}}}, {{{0, 0, 0}, {0, 0, 1}, false}, {{0, 1, 1}, {0, 1, 0}, false}}};
-  ExchangeSpec spec;
-  spec.low = spec.high = {2, 2, 0};
-  SimulatedPlans one(torus, spec), other(plain.joined(panel), spec);
-  const auto each = [&](const auto& visit) {
-    for (int rank = 0; rank < 6; ++rank)
-      each_point(one.plan(rank).allocated(0),
-                 [&](const Index& p) { visit(rank, p, one.plan(rank).owned(0).contains(p)); });
-  };
-  each([&](int rank, const Index& p, bool own) {
-    const Index low = torus.owned(rank).lo;
-    one.at(rank, 0, p) = other.at(rank, 0, p) = own ? double(100 * (low[1] + p[1]) + low[0] + p[0]) : -1;
-  });
-  one.run();
-  other.run();
-  each([&](int rank, const Index& p, bool) {
-    EXPECT_EQ(one.at(rank, 0, p), other.at(rank, 0, p));
-    EXPECT_GE(other.at(rank, 0, p), 0);
-  });
+  std::mt19937 random(73);
+  int holes = 0;
+  for (int n = 0; n < 100; ++n) {
+    const GridSpec grid{2, {pick(random, 5, 8), pick(random, 5, 8), 1}, {true, true}};
+    const Layout torus = random_deal(random, grid, pick(random, 1, 4), 16, pick(random, 0, 3) != 0);
+    const Layout panel = on_one_panel(torus);
+    EXPECT_EQ(panel.has_holes(), torus.has_holes());
+    holes += torus.has_holes();
+    ExchangeSpec spec;
+    spec.pattern = Pattern::direct;
+    spec.corners = pick(random, 0, 3) != 0;
+    spec.low = spec.high = {1, 1, 0};
+    SimulatedPlans one(torus, spec), other(panel, spec);
+    const auto each = [&](const auto& visit) {
+      for (int rank = 0; rank < torus.size(); ++rank)
+        for (int q = 0; q < fields_in(one.plan(rank).spec); ++q)
+          each_point(one.plan(rank).allocated(q), [&](const Index& p) { visit(rank, q, p); });
+    };
+    double number = 0;
+    each([&](int rank, int q, const Index& p) { one.at(rank, q, p) = other.at(rank, q, p) = ++number; });
+    one.run();
+    other.run();
+    each([&](int rank, int q, const Index& p) {
+      EXPECT_EQ(one.at(rank, q, p), other.at(rank, q, p))
+          << n << ": " << rank << " " << q << ", " << p[0] << " " << p[1];
+    });
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(holes, 20);
+}
+
+TEST(Panels, ApartLeaveNoHoles) {
+  const std::vector<Box> boxes{{{0, 0, 0}, {4, 4, 1}}, {{5, 0, 0}, {9, 4, 1}}};
+  const Layout apart({2, {9, 4, 1}, {}}, boxes, true);
+  EXPECT_TRUE(apart.has_holes());
+  EXPECT_FALSE(apart.joined({boxes, {{{0, 0, 1}, {1, 0, 0}, false}}}).has_holes());
+  EXPECT_TRUE(apart.joined({{{{0, 0, 0}, {9, 4, 1}}}, {}}).has_holes());
 }
 
 // ---- cubed spheres --------------------------------------------------------------------------------------------------
@@ -340,7 +368,8 @@ std::string refusal(const std::function<void(Panels&)>& change) {
 
 TEST(Panels, ThatDoNotFitAreRefusedWithTheReason) {
   EXPECT_PART(refusal([](Panels& p) { p.boxes[1].lo[0] = 3; }), "panels 0 and 1 overlap");
-  EXPECT_PART(refusal([](Panels& p) { p.boxes[5].hi[0] = 25; }), "panel 5 lies outside the grid");
+  EXPECT_PART(refusal([](Panels& p) { p.boxes[5].hi[0] = 25; }),
+              "panel 5, from cell (20, 0) to (25, 4), lies outside the grid of (24, 4)");
   EXPECT_PART(refusal([](Panels& p) { p.boxes.pop_back(); }), "a seam names panel 5, and the grid has 5");
   EXPECT_PART(refusal([](Panels& p) { p.seams[0].first.d = 2; }), "use dimension 0 (x) or 1 (y)");
   EXPECT_PART(refusal([](Panels& p) { p.seams[0].second = p.seams[0].first; }),
@@ -354,6 +383,7 @@ TEST(Panels, ThatDoNotFitAreRefusedWithTheReason) {
               }),
               "not periodic in x and y");
   EXPECT_PART(error_of([] { cubed_sphere(0); }), "use at least 1");
+  EXPECT_PART(error_of([] { cubed_sphere(std::int64_t{1} << 62); }), "10^15 at most");
 }
 
 TEST(Panels, RefuseFieldsThatAreOthersAcrossASeam) {
@@ -368,7 +398,7 @@ TEST(Panels, RefuseFieldsThatAreOthersAcrossASeam) {
   Quantity u{"u"}, v{"v"};
   u.vector = v.vector = 1;
   v.along = 1;
-  EXPECT_PART(refused({u}), "field 'u' is component x of vector 1, which is component y across a seam");
+  EXPECT_PART(refused({u}), "field 'u' is component x of a vector, which is component y across a seam");
   u.centring = Centring::face_x;
   EXPECT_PART(refused({u, v}), "field 'u' has values on faces in x, and across a seam 'v' has none on these faces");
   v.centring = Centring::face_y;
@@ -379,6 +409,7 @@ TEST(Panels, RefuseFieldsThatAreOthersAcrossASeam) {
   u.element_bytes = 8, u.vector = 0;
   EXPECT_PART(refused({u}), "make it a component of a vector");
   EXPECT_PART(refused({Quantity{}}, 5), "has 5 layers, and the smallest panel has 4 cells");
+  EXPECT_PART(refused({v, v}), "fields 'v' and 'v' are both component y of one vector");
   ExchangeSpec sum;
   sum.motion = Motion::accumulate;
   EXPECT_PART(error_of([&] { make_plan(sphere, 0, sum); }), "accumulations do not move points across a seam");

@@ -230,7 +230,8 @@ hs_status hs_grid_edges(const hs_grid* grid, int32_t block, int32_t at_edge[3][2
     needed(at_edge, "at_edge");
     const Layout& by_block = from.layout.by_block();
     for (int d = 0; d < 3; ++d)
-      for (const int side : {0, 1}) at_edge[d][side] = number >= 0 && by_block.is_at_edge(number, d, side);
+      for (const int side : {0, 1})
+        at_edge[d][side] = d < by_block.dims() && number >= 0 && by_block.is_at_edge(number, d, side);
   });
 }
 

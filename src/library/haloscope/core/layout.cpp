@@ -186,10 +186,6 @@ void check_ranks(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder
     throw UsageError("the order of ranks must name dimensions 0, 1 and 2 once each, as {2, 1, 0}");
 }
 
-std::string cell_text(const Index& cell, int dims) {
-  return "(" + join_numbers(std::span(cell).first(static_cast<std::size_t>(dims)), ", ") + ")";
-}
-
 /// Returns the name of a block's owner. @param first_block  of each rank, and the end; empty: rank r owns block r.
 std::string owner_text(int block, const std::vector<int>& first_block) {
   if (first_block.empty()) return "rank " + std::to_string(block);
@@ -275,7 +271,8 @@ Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes, 
     ranks_[d] = static_cast<int>(cuts_[d].size()) - 1;
   }
   settle(owned, first_block);
-  if (has_holes() && !holes) {
+  has_holes_ = has_empty_places();
+  if (has_holes_ && !holes) {
     std::int64_t hole = 0;
     while (hole < blocks_ && rank_of_[hole].first == hole) ++hole;
     throw UsageError("no rank owns cell " + cell_text(box_at(coords_of(hole)).lo, grid.dims) +
@@ -423,7 +420,7 @@ int Layout::rank_at(const std::array<int, 3>& c) const {
     return block < 0 ? -1 : rank_of_block(block);
   }
   if (place_of_.empty()) return c[0] * apart_[0] + c[1] * apart_[1] + c[2] * apart_[2];
-  if (!has_holes()) return rank_of_[place_at(c)].second;
+  if (!has_empty_places()) return rank_of_[place_at(c)].second;
   const std::pair<std::int64_t, int> first{place_at(c), 0};
   const auto found = std::lower_bound(rank_of_.begin(), rank_of_.end(), first);
   return found != rank_of_.end() && found->first == first.first ? found->second : -1;
@@ -463,6 +460,37 @@ bool Layout::has_neighbour(int rank, int d, int side) const {
   for (offset[e] = -1; offset[e] <= 1; ++offset[e])
     for (offset[f] = -1; offset[f] <= 1; ++offset[f])
       if (neighbour(rank, offset) >= 0) return true;
+  return has_neighbour_across_seams(rank, d, side);
+}
+
+/// Returns true if cells next to the corners at a side of a rank's cells lie beyond a seam, and belong to a rank.
+bool Layout::has_neighbour_across_seams(int rank, int d, int side) const {
+  if (grid_.panels.seams.empty() || !owns_cells(rank)) return false;
+  Box strip = owned(rank);
+  strip.lo[d] = side == 0 ? strip.lo[d] - 1 : strip.hi[d];
+  strip.hi[d] = strip.lo[d] + 1;
+  for (int e = 0; e < 3; ++e)
+    if (e != d) strip = grown(strip, {e == 0, e == 1, e == 2}, {e == 0, e == 1, e == 2});
+  const int panel = grid_.panel_at(owned(rank).lo);
+  const std::vector<Crossing> ways = crossings_of(grid_.panels)[static_cast<std::size_t>(panel)];
+  for (const Crossing& crossing : ways) {
+    const Box beyond = beyond_panel(grid_.panel(panel), crossing, strip);
+    if (!beyond.empty() && has_owner(crossed(crossing, Quantity{}, Quantity{}, beyond))) return true;
+  }
+  return false;
+}
+
+/// Returns true if some cell of a box, which may lie beyond periodic edges, belongs to a rank.
+bool Layout::has_owner(const Box& box) const {
+  Index cell;
+  for (cell[2] = box.lo[2]; cell[2] < box.hi[2]; ++cell[2])
+    for (cell[1] = box.lo[1]; cell[1] < box.hi[1]; ++cell[1])
+      for (cell[0] = box.lo[0]; cell[0] < box.hi[0]; ++cell[0]) {
+        Index inside = cell;
+        for (int d = 0; d < 3; ++d)
+          if (grid_.periodic[d]) inside[d] = (cell[d] % grid_.cells[d] + grid_.cells[d]) % grid_.cells[d];
+        if (Box{{0, 0, 0}, grid_.cells}.contains(inside) && owner(inside) >= 0) return true;
+      }
   return false;
 }
 
@@ -480,6 +508,8 @@ Layout Layout::joined(const Panels& panels) const {
   check_dimensions(result.grid_);
   check_panels(result.grid_);
   for (Layout& by_block : result.by_block_) by_block = by_block.joined(panels);
+  std::int64_t lacking = 0;
+  for (const Box& panel : panels.boxes) lacking += panel.volume();
   for (int rank = 0; rank < size_ && !has_several_blocks(); ++rank) {
     if (!owns_cells(rank)) continue;
     const Box own = owned(rank);
@@ -488,7 +518,9 @@ Layout Layout::joined(const Panels& panels) const {
       throw UsageError("the block that begins at cell " + cell_text(own.lo, dims()) +
                        (panel < 0 ? " lies in no panel" : " reaches beyond panel " + std::to_string(panel)) +
                        "; give each rank cells of one panel, or several blocks");
+    lacking -= own.volume();
   }
+  result.has_holes_ = has_several_blocks() ? result.by_block().has_holes() : lacking > 0;
   return result;
 }
 

@@ -30,6 +30,12 @@ std::string sizes_text(const Sizes& sizes, int dims) {
   return join_numbers(std::span(sizes).first(static_cast<std::size_t>(dims)), "x");
 }
 
+/// Returns a cell, or the cells of a grid, in `dims` dimensions, as "(4, 2)".
+template <class Cell>
+std::string cell_text(const Cell& cell, int dims) {
+  return "(" + join_numbers(std::span(cell).first(static_cast<std::size_t>(dims)), ", ") + ")";
+}
+
 /// Returns an entry of a list of values or of pointers.
 template <class Entry>
 const auto& entry_of(const Entry& entry) {

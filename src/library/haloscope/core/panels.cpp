@@ -4,6 +4,8 @@
 #include <set>
 #include <string>
 
+#include "haloscope/core/bounds.hpp"
+#include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -48,16 +50,31 @@ Crossing chained(const Crossing& first, const Crossing& second) {
   return both;
 }
 
-/// Returns the way beyond side `side` of dimension d, then beyond side `other_side` of the other one.
-std::optional<Crossing> around_corner(const Panels& panels, int panel, int d, int side, int other_side) {
-  const auto first = find_seam(panels, {panel, d, side});
-  if (!first) return std::nullopt;
-  const int turn = first->turn[1 - d];
-  const auto second =
-      find_seam(panels, {first->panel, dimension_there(first->turn, 1 - d), turn > 0 ? other_side : 1 - other_side});
-  if (!second) return std::nullopt;
-  return chained(*first, *second);
-}
+/// The ways across the seams of all edges.
+class SeamTable {
+ public:
+  explicit SeamTable(const Panels& panels) : ways_(4 * panels.boxes.size()) {
+    for (const Seam& seam : panels.seams) {
+      at(seam.first) = across(panels, seam.first, seam.second, seam.reversed);
+      at(seam.second) = across(panels, seam.second, seam.first, seam.reversed);
+    }
+  }
+  std::optional<Crossing>& at(const PanelEdge& edge) {
+    return ways_[static_cast<std::size_t>(4 * edge.panel + 2 * edge.d + edge.side)];
+  }
+  /// Returns the way beyond side `side` of dimension d, then beyond side `other_side` of the other one.
+  std::optional<Crossing> around_corner(int panel, int d, int side, int other_side) {
+    const auto first = at({panel, d, side});
+    if (!first) return std::nullopt;
+    const int turn = first->turn[1 - d];
+    const auto second = at({first->panel, dimension_there(first->turn, 1 - d), turn > 0 ? other_side : 1 - other_side});
+    if (!second) return std::nullopt;
+    return chained(*first, *second);
+  }
+
+ private:
+  std::vector<std::optional<Crossing>> ways_;
+};
 
 void check_edge(const Panels& panels, const PanelEdge& edge) {
   if (edge.panel < 0 || edge.panel >= static_cast<int>(panels.boxes.size()))
@@ -72,9 +89,11 @@ void check_boxes(const GridSpec& grid) {
   const std::vector<Box>& boxes = grid.panels.boxes;
   const Box all{{0, 0, 0}, grid.cells};
   for (std::size_t n = 0; n < boxes.size(); ++n) {
-    if (boxes[n].empty() || !all.contains(boxes[n]))
-      throw UsageError("panel " + std::to_string(n) +
-                       (boxes[n].empty() ? " has no cells; leave it out" : " lies outside the grid; enlarge the grid"));
+    if (boxes[n].empty()) throw UsageError("panel " + std::to_string(n) + " has no cells; leave it out");
+    if (!all.contains(boxes[n]))
+      throw UsageError("panel " + std::to_string(n) + ", from cell " + cell_text(boxes[n].lo, grid.dims) + " to " +
+                       cell_text(boxes[n].hi, grid.dims) + ", lies outside the grid of " +
+                       cell_text(grid.cells, grid.dims) + " cells; pass global cells, counted from 0");
     if (boxes[n].extent(2) != grid.cells[2])
       throw UsageError("panel " + std::to_string(n) + " does not reach from end to end of z; seams are in x and y");
     for (std::size_t other = 0; other < n; ++other)
@@ -153,16 +172,20 @@ std::optional<Crossing> find_seam(const Panels& panels, const PanelEdge& edge) {
   return std::nullopt;
 }
 
-std::vector<Crossing> crossings_of(const Panels& panels, int panel) {
-  std::vector<Crossing> all;
-  for (const int side : {0, 1}) {
-    for (const int d : {0, 1})
-      if (const auto one = find_seam(panels, {panel, d, side})) all.push_back(*one);
-    for (const int other : {0, 1}) {
-      auto one = around_corner(panels, panel, 0, side, other);
-      if (!one || one != around_corner(panels, panel, 1, other, side)) continue;
-      one->beyond = {2 * side - 1, 2 * other - 1};
-      all.push_back(*one);
+std::vector<std::vector<Crossing>> crossings_of(const Panels& panels) {
+  SeamTable seams(panels);
+  std::vector<std::vector<Crossing>> all(panels.boxes.size());
+  for (int panel = 0; panel < static_cast<int>(all.size()); ++panel) {
+    std::vector<Crossing>& ways = all[static_cast<std::size_t>(panel)];
+    for (const int side : {0, 1}) {
+      for (const int d : {0, 1})
+        if (const auto one = seams.at({panel, d, side})) ways.push_back(*one);
+      for (const int other : {0, 1}) {
+        auto one = seams.around_corner(panel, 0, side, other);
+        if (!one || one != seams.around_corner(panel, 1, other, side)) continue;
+        one->beyond = {2 * side - 1, 2 * other - 1};
+        ways.push_back(*one);
+      }
     }
   }
   return all;
@@ -171,8 +194,8 @@ std::vector<Crossing> crossings_of(const Panels& panels, int panel) {
 std::vector<Turn> turns_of(const GridSpec& grid) {
   if (grid.fold != Fold::none) return {{-1, -2, 3}};
   std::set<Turn> turns;
-  for (int panel = 0; panel < static_cast<int>(grid.panels.boxes.size()); ++panel)
-    for (const Crossing& crossing : crossings_of(grid.panels, panel)) turns.insert(crossing.turn);
+  for (const std::vector<Crossing>& ways : crossings_of(grid.panels))
+    for (const Crossing& crossing : ways) turns.insert(crossing.turn);
   turns.erase(not_turned);
   return {turns.begin(), turns.end()};
 }
@@ -238,9 +261,9 @@ void require_apart_panels(const GridSpec& grid, const Quantity& quantity, const 
 // ---- grids ----------------------------------------------------------------------------------------------------------
 
 Panels cubed_sphere(std::int64_t edge, std::int64_t levels) {
-  if (edge < 1 || levels < 1)
+  if (edge < 1 || levels < 1 || double(edge) > bound.cells.most || double(levels) > bound.cells.most)
     throw UsageError("a cubed sphere of " + std::to_string(edge) + " cells an edge and " + std::to_string(levels) +
-                     " levels is not possible; use at least 1");
+                     " levels is not possible; use at least 1, and 10^15 at most");
   Panels sphere;
   for (int face = 0; face < 6; ++face) {
     sphere.boxes.push_back({{face * edge, 0, 0}, {(face + 1) * edge, edge, levels}});

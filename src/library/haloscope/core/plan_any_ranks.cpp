@@ -110,8 +110,7 @@ class Moves {
     fields_.assign(all.begin(), all.begin() + quantities_of_block(plan.spec));
     if (redistributes_) return;
     turns_ = turns_of(grid());
-    for (int panel = 0; panel < static_cast<int>(grid().panels.boxes.size()); ++panel)
-      crossings_.push_back(crossings_of(grid().panels, panel));
+    crossings_ = crossings_of(grid().panels);
   }
 
   /// Adds messages to ranks after this one first, so that not all ranks begin with the same peer.

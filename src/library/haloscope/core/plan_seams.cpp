@@ -17,8 +17,10 @@ bool is_negated(const GridSpec& grid, const Quantity& quantity, const Turn& turn
 }
 
 void check_widths(const GridSpec& grid, const std::string& name, const ExchangeSpec::Sides& sides) {
-  std::int64_t smallest = grid.panels.boxes.front().extent(0), widest = 0;
-  for (const Box& panel : grid.panels.boxes) smallest = std::min({smallest, panel.extent(0), panel.extent(1)});
+  std::int64_t smallest = grid.cells[0] + grid.cells[1], widest = 0;
+  for (const Seam& seam : grid.panels.seams)
+    for (const int panel : {seam.first.panel, seam.second.panel})
+      smallest = std::min({smallest, grid.panel(panel).extent(0), grid.panel(panel).extent(1)});
   for (const int d : {0, 1}) widest = std::max<std::int64_t>({widest, sides.low[d], sides.high[d]});
   if (widest > smallest)
     throw UsageError("field '" + name + "' has " + std::to_string(widest) + " layers, and the smallest panel has " +
@@ -28,16 +30,15 @@ void check_widths(const GridSpec& grid, const std::string& name, const ExchangeS
 /// @throws UsageError for a field that is not where its points come from after a turn.
 void check_turn(const std::vector<Quantity>& fields, int q, const Turn& turn) {
   const Quantity& field = fields[static_cast<std::size_t>(q)];
-  const std::string of_vector = "component " + direction(field.along) + " of vector " + std::to_string(field.vector);
   const int other = field_across(fields, q, turn);
   if (other < 0)
-    throw UsageError("field '" + field.name + "' is " + of_vector + ", which is component " +
-                     direction(dimension_there(turn, field.along)) +
+    throw UsageError("field '" + field.name + "' is component " + direction(field.along) +
+                     " of a vector, which is component " + direction(dimension_there(turn, field.along)) +
                      " across a seam, and the exchange has no such field; exchange the components together");
   const Quantity& there = fields[static_cast<std::size_t>(other)];
   if (there.element_bytes != field.element_bytes || there.type != field.type || there.slots != field.slots)
-    throw UsageError("fields '" + field.name + "' and '" + there.name + "' are components of vector " +
-                     std::to_string(field.vector) + " and have points of different types; use one type");
+    throw UsageError("fields '" + field.name + "' and '" + there.name +
+                     "' are components of a vector and have points of different types; use one type");
   for (const int d : {0, 1, 2})
     if ((half_cells(field, d) - half_cells(there, dimension_there(turn, d))) % 2 != 0)
       throw UsageError("field '" + field.name + "' has values on faces in " +
@@ -55,6 +56,15 @@ void check_motion(bool folded, Motion motion) {
   throw UsageError(std::string("the grid ") + (folded ? "is folded" : "has seams") + ", and " +
                    (motion == Motion::share ? "shares" : "accumulations") + " do not move points across a " + meeting +
                    "; exchange halos, or use a grid without a " + meeting);
+}
+
+/// @throws UsageError for a component that a vector has twice.
+void check_components(const std::vector<Quantity>& fields) {
+  for (std::size_t q = 0; q < fields.size(); ++q)
+    for (std::size_t other = 0; other < q; ++other)
+      if (fields[q].vector != 0 && fields[q].vector == fields[other].vector && fields[q].along == fields[other].along)
+        throw UsageError("fields '" + fields[other].name + "' and '" + fields[q].name + "' are both component " +
+                         direction(fields[q].along) + " of one vector; give each vector a number or name of its own");
 }
 
 /// @throws UsageError for a field that a fold or seam excludes.
@@ -116,13 +126,15 @@ void check_meetings(const Layout& layout, const ExchangeSpec& spec) {
   if (!grid.meets_itself() || spec.motion == Motion::redistribute) return;
   const bool folded = grid.fold != Fold::none;
   check_motion(folded, spec.motion);
+  check_components(fields);
+  const std::vector<Turn> turns = turns_of(grid);
   for (int q = 0; q < static_cast<int>(fields.size()); ++q) {
     const Quantity& field = fields[static_cast<std::size_t>(q)];
     const ExchangeSpec::Sides sides = spec.sides_of(q);
     check_field(grid, field, sides);
     if (std::max({sides.low[0], sides.low[1], sides.high[0], sides.high[1]}) == 0) continue;  // nothing crosses
     if (!folded) check_widths(grid, field.name, sides);
-    for (const Turn& turn : turns_of(grid)) check_turn(fields, q, turn);
+    for (const Turn& turn : turns) check_turn(fields, q, turn);
   }
   if (folded) check_fold(grid, spec);
 }

@@ -128,12 +128,31 @@ bool cross_seams(const GridSpec& grid, const std::vector<Quantity>& fields, Sour
   return p[0] >= held.lo[0] && p[0] < held.hi[0] && p[1] >= held.lo[1] && p[1] < held.hi[1];
 }
 
+/// Sets the owner of a point in global coordinates: the block of a cell that has it, on its low side, or where `behind`
+/// is 1 on its high side.
+/// @return false if no block owns this cell.
+bool set_owner(const Layout& by_block, const Index& p, const Index& behind, Source& source) {
+  const GridSpec& grid = by_block.grid();
+  Index cell;
+  for (int d = 0; d < 3; ++d) {
+    cell[d] = p[d] - behind[d];
+    if (grid.periodic[d]) cell[d] = wrapped(cell[d], grid.cells[d]);
+    if (cell[d] < 0 || cell[d] >= grid.cells[d]) return false;
+  }
+  const int owner = grid.panel_at(cell) == source.panel ? by_block.owner(cell) : -1;
+  if (owner < 0) return false;
+  const Index origin = by_block.owned(owner).lo;
+  for (int d = 0; d < 3; ++d) source.at[d] = cell[d] + behind[d] - origin[d];
+  source.owner = owner;
+  return true;
+}
+
 /// @param by_block  the layout, with a rank for each block. @param fields  of a block. @param field  of the point.
 Source source_of(const Layout& by_block, int block, const std::vector<Quantity>& fields, int field,
                  const Index& point) {
   const GridSpec& grid = by_block.grid();
   const Box own = by_block.owned(block);
-  Index p = point, cell, behind{0, 0, 0};  // the point's cell; it lies on the cell's low side, or on its high side
+  Index p = point;
   for (int d = 0; d < 3; ++d) p[d] += own.lo[d];
   Source source;
   source.field = field;
@@ -142,23 +161,20 @@ Source source_of(const Layout& by_block, int block, const std::vector<Quantity>&
     source.is_copy = cross_fold(grid, fields[static_cast<std::size_t>(field)], p);
   else if (!grid.panels.boxes.empty() && !cross_seams(grid, fields, source, p))
     return source;
-  const Box panel = grid.panel(source.panel);
   const Centring centring = fields[static_cast<std::size_t>(source.field)].centring;
-  for (int d = 0; d < 3; ++d) {
-    const std::int64_t cells = grid.cells[d];
-    if (d < grid.dims && staggered(centring, d) != 0) {
-      const bool last = !grid.periodic[d] && p[d] == panel.hi[d];
-      const bool closer = point[d] >= own.extent(d);  // of a plane that two ranks share, the closer one's
-      behind[d] = source.is_copy ? last : closer;
+  // Of a plane that two blocks share, the closer one owns the point. Where that one is a hole, and plans are not by
+  // neighbours, the other one does.
+  const int others = grid.meets_itself() ? 8 : 1;
+  for (int other = 0; other < others; ++other) {
+    Index behind{0, 0, 0};
+    bool possible = true;
+    for (int d = 0; d < 3; ++d) {
+      const bool flips = (other >> d & 1) != 0, between = d < grid.dims && staggered(centring, d) != 0;
+      possible = possible && (between || !flips);
+      if (between) behind[d] = (!source.is_copy && point[d] >= own.extent(d)) != flips;
     }
-    cell[d] = p[d] - behind[d];
-    if (grid.periodic[d]) cell[d] = wrapped(cell[d], cells);
-    if (cell[d] < 0 || cell[d] >= cells) return source;
+    if (possible && set_owner(by_block, p, behind, source)) return source;
   }
-  source.owner = by_block.owner(cell);
-  if (source.owner < 0) return source;
-  const Index origin = by_block.owned(source.owner).lo;
-  for (int d = 0; d < 3; ++d) source.at[d] = cell[d] + behind[d] - origin[d];
   return source;
 }
 
