@@ -43,9 +43,9 @@ struct Panels {
 };
 
 /// Returns the six faces of a cube of `edge` x `edge` cells each, in a row in x, which fit a grid of `6 * edge` x
-/// `edge` x `levels` cells, and their seams. Of faces 0, 2, 4 the high x edge meets the low x edge of the next face, and the
-/// high y edge the low x edge of the next but one, reversed. Of faces 1, 3, 5 the high y edge meets the low y edge of
-/// the next face, and the high x edge the low y edge of the next but one, reversed.
+/// `edge` x `levels` cells, and their seams. Of faces 0, 2, 4 the high x edge meets the low x edge of the next face,
+/// and the high y edge the low x edge of the next but one, reversed. Of faces 1, 3, 5 the high y edge meets the low y
+/// edge of the next face, and the high x edge the low y edge of the next but one, reversed.
 /// Source: the order of MITgcm's cubed spheres (Adcroft et al. 2004). @throws UsageError for less than 1 cell.
 Panels cubed_sphere(std::int64_t edge, std::int64_t levels = 1);
 

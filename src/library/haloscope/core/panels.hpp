@@ -36,7 +36,8 @@ struct Crossing {
 
 /// Returns the way across the seam at an edge; none: the edge has no seam.
 std::optional<Crossing> find_seam(const Panels& panels, const PanelEdge& edge);
-/// Returns the ways beyond edges of each panel, and beyond its corners, where both orders of two seams lead to one place.
+/// Returns the ways beyond edges of each panel, and beyond its corners, where both orders of two seams lead to one
+/// place.
 std::vector<std::vector<Crossing>> crossings_of(const Panels& panels);
 /// Returns the turns of the fold or of the seams of a grid, without those that turn nothing.
 std::vector<Turn> turns_of(const GridSpec& grid);
