@@ -399,6 +399,8 @@ TEST(Panels, RefuseFieldsThatAreOthersAcrossASeam) {
   u.vector = v.vector = 1;
   v.along = 1;
   EXPECT_PART(refused({u}), "field 'u' is component x of a vector, which is component y across a seam");
+  v.centring = Centring::face_z;
+  EXPECT_PART(refused({u, v}), "field 'u' has values on faces in z, and across a seam 'v' has none on these faces");
   u.centring = Centring::face_x;
   EXPECT_PART(refused({u, v}), "field 'u' has values on faces in x, and across a seam 'v' has none on these faces");
   v.centring = Centring::face_y;

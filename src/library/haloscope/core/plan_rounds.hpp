@@ -80,10 +80,6 @@ struct FoldZones {
 FoldZones zones_of(const GridSpec& grid, const Quantity& quantity);
 /// Returns the images of points across the fold, in global coordinates, which may lie beyond periodic edges.
 Box image_across_fold(const GridSpec& grid, const Quantity& quantity, const Box& box);
-/// Returns true if a component of a vector has the opposite sign after a turn.
-inline bool is_negated(const Quantity& quantity, const Turn& turn) {
-  return quantity.vector != 0 && turn[static_cast<std::size_t>(quantity.along)] < 0;
-}
 /// Returns the field that field q is across a seam: itself, or another component of its vector.
 int field_across(const std::vector<Quantity>& fields, int q, const Turn& turn);
 /// Appends a turned field for each field and turn, and copies that change the sign of what arrives in turned fields.

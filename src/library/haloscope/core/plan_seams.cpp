@@ -13,7 +13,8 @@ std::string direction(int d) { return std::string(1, "xyz"[d]); }
 
 /// Returns true if a turn negates a field: one with an odd edge at a fold, or a component of a vector.
 bool is_negated(const GridSpec& grid, const Quantity& quantity, const Turn& turn) {
-  return is_negated(quantity, turn) || (grid.fold != Fold::none && quantity.edges[1].high == Edge::odd);
+  const bool is_opposite = quantity.vector != 0 && turn[static_cast<std::size_t>(quantity.along)] < 0;
+  return is_opposite || (grid.fold != Fold::none && quantity.edges[1].high == Edge::odd);
 }
 
 void check_widths(const GridSpec& grid, const std::string& name, const ExchangeSpec::Sides& sides) {
@@ -42,7 +43,8 @@ void check_turn(const std::vector<Quantity>& fields, int q, const Turn& turn) {
   for (const int d : {0, 1, 2})
     if ((half_cells(field, d) - half_cells(there, dimension_there(turn, d))) % 2 != 0)
       throw UsageError("field '" + field.name + "' has values on faces in " +
-                       direction(half_cells(field, d) % 2 == 0 ? d : 1 - d) + ", and across a seam " +
+                       direction(half_cells(field, d) % 2 == 0 ? d : dimension_there(turn, d)) +
+                       ", and across a seam " +
                        (other == q ? "these are faces in the other direction; make it a component of a vector"
                                    : "'" + there.name +
                                          "' has none on these faces; give the components of a vector "
