@@ -43,31 +43,30 @@ Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::opt
   return layout;
 }
 
-/// The blocks that this rank owns; dimensions that the grid does not have are not read.
+/// A box of a grid; dimensions that the grid does not have are not read.
+Box box_of(const hs_box& from, int dims) {
+  Box box;
+  copy3(from.lo, box.lo);
+  copy3(from.hi, box.hi);
+  for (int d = std::max(0, dims); d < 3; ++d) box.lo[d] = 0, box.hi[d] = 1;
+  return box;
+}
+
+/// The blocks that this rank owns.
 std::vector<Box> owned_boxes(const hs_grid_options& options) {
   const bool single = options.block_count < 0;
   std::vector<Box> own;
-  for (int block = 0; block < (single ? 1 : options.block_count); ++block) {
-    const hs_box& from = single ? options.owned : options.blocks[block];
-    Box& box = own.emplace_back();
-    copy3(from.lo, box.lo);
-    copy3(from.hi, box.hi);
-    for (int d = std::max(0, options.dims); d < 3; ++d) box.lo[d] = 0, box.hi[d] = 1;
-  }
+  for (int block = 0; block < (single ? 1 : options.block_count); ++block)
+    own.push_back(box_of(single ? options.owned : options.blocks[block], options.dims));
   return own;
 }
 
 PanelEdge edge_of(const hs_seam& seam, int end) { return {seam.panel[end], seam.dimension[end], seam.side[end]}; }
 
-/// Returns the panels of a grid; dimensions that it lacks are not read.
+/// Returns the panels of a grid.
 Panels panels_of(const hs_grid_options& options) {
   Panels panels;
-  for (int n = 0; n < options.panel_count; ++n) {
-    Box& box = panels.boxes.emplace_back();
-    copy3(options.panels[n].lo, box.lo);
-    copy3(options.panels[n].hi, box.hi);
-    for (int d = std::max(0, options.dims); d < 3; ++d) box.lo[d] = 0, box.hi[d] = 1;
-  }
+  for (int n = 0; n < options.panel_count; ++n) panels.boxes.push_back(box_of(options.panels[n], options.dims));
   for (int n = 0; n < options.seam_count; ++n) {
     const hs_seam& seam = options.seams[n];
     panels.seams.push_back({edge_of(seam, 0), edge_of(seam, 1), seam.reversed != 0});

@@ -210,10 +210,11 @@ class Moves {
   }
   /// Returns the points of a field that one block sends to another, in an order that both ranks know.
   std::vector<Share> shares(const Pair& pair, int q) const {
+    const FoldZones zones = is_folded() ? zones_of(grid(), fields_[static_cast<std::size_t>(q)]) : FoldZones{};
     std::vector<Share> all;
     for (const Target& target : received(pair.to, q))
       if (is_folded())
-        add_shares_of_fold(pair, q, target, all);
+        add_shares_of_fold(pair, q, zones, target, all);
       else if (redistributes_ || grid().panels.boxes.empty())
         add_owned(pair, q, target.box, all);
       else
@@ -237,9 +238,9 @@ class Moves {
       if (const Box both = intersect(shifted(own, image), target); !both.empty())
         all.push_back({both, shifted(both, negative(image))});
   }
-  void add_shares_of_fold(const Pair& pair, int q, const Target& target, std::vector<Share>& all) const {
+  void add_shares_of_fold(const Pair& pair, int q, const FoldZones& zones, const Target& target,
+                          std::vector<Share>& all) const {
     const Quantity& field = fields_[static_cast<std::size_t>(q)];
-    const FoldZones zones = zones_of(grid(), field);
     for (const Box& own : sent(pair.from, q)) {
       for (const Box& zone : zones.originals)
         if (!target.own) add_shares(grid(), intersect(own, zone), target.box, all);

@@ -61,13 +61,10 @@ struct Source {
 
 std::int64_t wrapped(std::int64_t cell, std::int64_t cells) { return ((cell % cells) + cells) % cells; }
 
-/// Moves a point, in global coordinates, to the one that it is a copy of, if it lies on the fold of a grid or beyond.
-/// Returns true if it was a copy. Positions count half cells.
+/// Moves a point of a folded grid, in global coordinates, to the one that it is a copy of, if it lies on the fold or
+/// beyond. Returns true if it was a copy. Positions count half cells.
 bool cross_fold(const GridSpec& grid, const Quantity& quantity, Index& p) {
-  if (grid.fold == Fold::none) return false;
-  const auto position = [&](int d) {
-    return 2 * p[d] + (staggered(quantity.centring, d) != 0 ? 0 : quantity.on_high_face[d] ? 2 : 1);
-  };
+  const auto position = [&](int d) { return 2 * p[d] + half_cells(quantity, d); };
   const std::int64_t around = 2 * grid.cells[0], fold = 2 * grid.cells[1] - (grid.fold == Fold::cell ? 1 : 0);
   const std::int64_t x = (grid.fold == Fold::cell ? 2 : around) - position(0), y = 2 * fold - position(1);
   const std::int64_t image = wrapped(p[0] + (x - position(0)) / 2, grid.cells[0]);
