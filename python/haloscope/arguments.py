@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -85,6 +85,13 @@ def flags(name: str, value: Any, axes: int) -> list[bool]:
     if len(found) != axes:
         raise UsageError(f"{name} has {len(found)} flags for {axes} axes; pass one for each, or one for all")
     return found
+
+
+def order_of(value: Any) -> Literal["C", "F"]:
+    """Return the order of axes. Raises UsageError for anything but "C" and "F"."""
+    if isinstance(value, str) and value in ("C", "F"):
+        return "F" if value == "F" else "C"
+    raise UsageError(f"order is {shown(value)}; it is 'C' (the last axis contiguous) or 'F' (the first)")
 
 
 def _is_list(value: Any) -> bool:

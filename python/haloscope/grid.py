@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from haloscope.arguments import count, each, flag, flags, is_one, named, shown, text, whole
+from haloscope.arguments import count, each, flag, flags, is_one, named, order_of, shown, text, whole
 from haloscope.errors import UsageError
 from haloscope.lifetimes import Unique
 from haloscope.panels import Panels, structs_of
@@ -229,9 +229,7 @@ class Grid(Block, Unique):
         counts = [count("cells", c) for c in each("cells", cells, "a number for each axis, as (512, 512)")]
         if not 1 <= len(counts) <= 3:
             raise UsageError(f"cells are {shown(cells)}, which are {len(counts)} axes; 1 to 3 can be split")
-        if not isinstance(order, str) or order not in ("C", "F"):
-            raise UsageError(f"order is {shown(order)}; it is 'C' (the last axis contiguous) or 'F' (the first)")
-        self.order: Literal["C", "F"] = "F" if order == "F" else "C"
+        self.order = order_of(order)
         self._dims = len(counts)
         options = ffi.new("hs_grid_options*")
         lib.hs_grid_init_sized(options, ffi.sizeof("hs_grid_options"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from haloscope.arguments import count, each, flag, shown, whole
+from haloscope.arguments import count, each, flag, order_of, shown, whole
 from haloscope.errors import UsageError
 from haloscope.ranks import call, library
 
@@ -53,8 +53,7 @@ def cubed_sphere(edge: int, levels: int | None = None, order: Literal["C", "F"] 
     ffi, _ = library()
     boxes, seams = ffi.new("hs_box[6]"), ffi.new("hs_seam[12]")
     dims = 2 if levels is None else 3
-    if order not in ("C", "F"):
-        raise UsageError(f"order is {shown(order)}; it is 'C' (the last axis contiguous) or 'F' (the first)")
+    order = order_of(order)
     call("hs_cubed_sphere", count("edge", edge), 1 if levels is None else count("levels", levels), boxes, seams)
 
     def by_axis(values: Any) -> list[Any]:
