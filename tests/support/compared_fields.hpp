@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "haloscope/haloscope.hpp"
 #include "simulated_plans.hpp"
+#include "texts.hpp"
 #include "world.hpp"
 
 namespace haloscope::test {
@@ -95,6 +98,19 @@ void compare_strategies(std::mt19937& random, const std::vector<Quantity>& quant
     if (testing::Test::HasFatalFailure()) return;
   }
   EXPECT_GT(tried, 20u);
+}
+
+/// Expects a guard to poison the points beyond the high edge of y, and to report them stale until an exchange.
+inline void expect_guard_beyond(const Grid<2>& grid) {
+  Field<double, 2> field(grid, {.halo = 1});
+  auto halo = make_exchange(grid, {field}, "direct/p2p", {.guard = true});
+  halo.exchange();
+  halo.require_fresh(1);
+  halo.changed();
+  EXPECT_THROW(halo.require_fresh(1), UsageError);
+  EXPECT_TRUE(std::isnan(field[0](0, grid.cells()[1])));  // poisoned
+  halo.exchange();
+  EXPECT_EQ(field[0](0, grid.cells()[1]), 0);
 }
 
 }  // namespace haloscope::test
