@@ -82,8 +82,8 @@ struct Quantity {
   /// Per dimension: the value of a cell lies on its high face there, as velocities of ocean models do in arrays of one
   /// shape. Only folds and seams depend on it. Not where the centring is staggered.
   std::array<bool, 3> on_high_face{};
-  int vector =
-      0;  ///< number of the vector field that this is a component of; 0: none. Only folds and seams depend on it
+  /// Number of the vector field that this is a component of; 0: none. Only folds and seams depend on it.
+  int vector = 0;
   int along = 0;   ///< direction of the component: 0 x, 1 y, 2 z
   int lands = -1;  ///< in a reverse plan: the field whose contributions arrive here; -1: this is a field
   /// In the plan of a grid that meets itself: the field whose points, turned about the origin, are the points here; -1:
