@@ -90,6 +90,10 @@ SET_UPS = [
     ("ordered/persistent", "cartesian"),
     ("ordered/p2p", "reordered"),
     ("direct/auto", "kept"),
+    ("ordered/p2p", "files"),
+    ("direct/p2p", "rows-to-columns"),
+    ("direct/shared:packed", "rows-to-columns"),
+    ("direct/auto", "rows-to-columns"),
     ("ordered/p2p", "reductions"),
     ("direct/rma-fence", "stepper-guard"),
     ("direct:merged/staged", "stepper-device"),
@@ -121,15 +125,17 @@ def run(case: tuple[str, str], ranks: int = 0, **environment: str) -> subprocess
         "c": [str(PROGRAMS / "exchanges_under_faults_c"), strategy],
         "fortran": [str(PROGRAMS / "exchanges_under_faults_fortran"), strategy],
     }.get(memory, [str(PROGRAM), *case])
-    with tempfile.TemporaryDirectory() as folder:  # no run finds the choices of another
+    with tempfile.TemporaryDirectory() as folder:  # no run finds the choices or files of another
         cache = {"HALOSCOPE_CACHE": folder} if memory == "kept" else {}
-        return start(program, ranks or ranks_of(case), **cache, **environment)
+        return start(program, ranks or ranks_of(case), Path(folder), **cache, **environment)
 
 
-def start(program: list[str], ranks: int = RANKS, **environment: str) -> subprocess.CompletedProcess[str]:
+def start(
+    program: list[str], ranks: int = RANKS, folder: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     words = [*launch.launcher_words(launch.mpiexec(), ranks, 1), *program]
     variables = {**os.environ, "LD_PRELOAD": str(FAULTS), "HALOSCOPE_PATIENCE": "1", **environment}
-    return subprocess.run(words, env=variables, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, env=variables, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
 def calls_of(case: tuple[str, str], folder: Path) -> dict[str, int]:

@@ -3,9 +3,12 @@
 // "right", "wrong" or "refused: TEXT".
 //   usage: exchanges_under_faults_haloscope STRATEGY HOW
 // HOW: own, shared, device (the memory of the fields); guard (a guarded exchange); boxes, cartesian, reordered
-// (the split of the grid); kept (exchanges until `auto` has decided, as an earlier program of this cache has); stepper,
-// reductions (of all kinds), stepper-guard, stepper-device, best (a Stepper by the choice of best()).
+// (the split of the grid); kept (exchanges until `auto` has decided, as an earlier program of this cache has); files
+// (fields that u.npy in the working folder has kept, whole and from an offset); rows-to-columns (a redistribution there
+// and back); stepper, reductions (of all kinds), stepper-guard, stepper-device, best (a Stepper by the choice of
+// best()).
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -152,6 +155,42 @@ bool exchange_as_kept(const std::string& strategy) {
   return right;
 }
 
+/// Exchanges a field that has been in a file.
+bool exchange_from_file(const std::string& strategy) {
+  const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = cells, .periodic = periodic});
+  const haloscope::Field<double, 2> written(grid, {.halo = 1}), whole(grid, {.halo = 1}), part(grid, {.halo = 1});
+  fill(grid, written[0]);
+  haloscope::write_field(grid, written, "u.npy");
+  haloscope::read_field(grid, whole, "u.npy");
+  const auto header = static_cast<std::int64_t>(std::filesystem::file_size("u.npy")) - cells[0] * cells[1] * 8;
+  haloscope::write_field_at(grid, whole, "u.npy", header);
+  haloscope::read_field_at(grid, part, "u.npy", header);
+  auto halo = haloscope::make_exchange(grid, {whole, part}, strategy);
+  halo.exchange();
+  return is_right(grid, whole[0]) && is_right(grid, part[0]);
+}
+
+/// Redistributes a field from rows to columns and back, and exchanges it.
+bool exchange_redistributed(const std::string& strategy) {
+  int ranks = 0;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const auto split = [&](const std::string& slabs) {
+    return haloscope::Grid<2>(MPI_COMM_WORLD, {.cells = cells, .periodic = periodic, .process_grid = slabs});
+  };
+  const auto rows = split("1x" + std::to_string(ranks)), columns = split(std::to_string(ranks) + "x1");
+  const haloscope::Field<double, 2> u(rows, {.halo = 1}), v(columns, {.halo = 1}), w(rows, {.halo = 1});
+  fill(rows, u[0]);
+  auto forth = haloscope::make_redistribution(rows, columns, {u}, {v}, strategy);
+  forth.run();
+  std::printf("report: %s\n", forth.report().c_str());
+  auto back = haloscope::make_redistribution(columns, rows, {v}, {w}, strategy);
+  back.run();
+  std::printf("report: %s\n", back.report().c_str());
+  auto halo = haloscope::make_exchange(rows, {w}, "ordered/p2p");
+  halo.exchange();
+  return is_right(rows, w[0]);
+}
+
 haloscope::SweepSpec moving(const std::string& how) {
   haloscope::SweepSpec sweep{.name = "move", .reads = {{0, 1}}, .writes = {0}};
   if (how == "stepper-device")
@@ -218,6 +257,8 @@ bool step_on_device(const std::string& strategy) {
 bool run(const std::string& strategy, const std::string& how) {
   if (how == "device") return exchange_on_device(strategy);
   if (how == "kept") return exchange_as_kept(strategy);
+  if (how == "files") return exchange_from_file(strategy);
+  if (how == "rows-to-columns") return exchange_redistributed(strategy);
   if (how == "stepper-device") return step_on_device(strategy);
   if (how == "best" || how == "reductions" || how.starts_with("stepper")) return step_on_host(strategy, how);
   return exchange_all(strategy, how);

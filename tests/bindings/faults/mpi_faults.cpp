@@ -124,9 +124,9 @@ constexpr int place_of(std::string_view type, std::string_view parameters) {
 
 /// Where the library left the handler fatal, MPI would end the job in the call.
 template <class Handle>
-void obey_handler(Handle handle, Handle none, int (*get)(Handle, MPI_Errhandler*), const char* function) {
+void obey_handler(Handle handle, int (*get)(Handle, MPI_Errhandler*), const char* function) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (!runs() || handle == none || get(handle, &handler) != MPI_SUCCESS) return;
+  if (!runs() || get(handle, &handler) != MPI_SUCCESS) return;
   bool fatal = handler == MPI_ERRORS_ARE_FATAL;
 #ifdef MPI_ERRORS_ABORT
   fatal = fatal || handler == MPI_ERRORS_ABORT;
@@ -156,14 +156,23 @@ struct Faulty<int(A...)> {
   static int call(A... a) {
     static const auto real = reinterpret_cast<int (*)(A...)>(dlsym(RTLD_NEXT, (std::string("P") + name).c_str()));
     if (!counts(__builtin_return_address(0), inner) || !Calls::all().fails(name)) return real(a...);
-    const std::tuple<A...> all(a...);
+    obey_handler_of<name, parameters>(std::tuple<A...>(a...));
+    return new_code();
+  }
+
+ private:
+  template <const char* name, const char* parameters>
+  static void obey_handler_of(const std::tuple<A...>& all) {
     constexpr int comm = place_of("MPI_Comm ", parameters), window = place_of("MPI_Win ", parameters);
-    const int code = new_code();
-    if constexpr (comm >= 0)
-      obey_handler(handle_of<MPI_Comm>(std::get<comm>(all)), MPI_COMM_NULL, PMPI_Comm_get_errhandler, name);
-    else if constexpr (window >= 0)
-      obey_handler(handle_of<MPI_Win>(std::get<window>(all)), MPI_WIN_NULL, PMPI_Win_get_errhandler, name);
-    return code;
+    if constexpr (std::string_view(name).starts_with("MPI_File_")) {
+      obey_handler(MPI_FILE_NULL, PMPI_File_get_errhandler, name);  // files begin with its handler
+    } else if constexpr (comm >= 0) {
+      if (const auto handle = handle_of<MPI_Comm>(std::get<comm>(all)); handle != MPI_COMM_NULL)
+        obey_handler(handle, PMPI_Comm_get_errhandler, name);
+    } else if constexpr (window >= 0) {
+      if (const auto handle = handle_of<MPI_Win>(std::get<window>(all)); handle != MPI_WIN_NULL)
+        obey_handler(handle, PMPI_Win_get_errhandler, name);
+    }
   }
 };
 

@@ -245,7 +245,7 @@ std::string Redistribution::report() const {
 
 void require_same_ranks(MPI_Comm first, MPI_Comm second) {
   int result = MPI_UNEQUAL;
-  REQUIRE_MPI(MPI_Comm_compare(first, second, &result));
+  collectively(first, "a redistribution", [&] { CHECK_MPI(MPI_Comm_compare(first, second, &result)); });
   if (result != MPI_IDENT && result != MPI_CONGRUENT)
     throw UsageError(
         "the grids of a redistribution are on communicators of different ranks; make both on one communicator, with "
