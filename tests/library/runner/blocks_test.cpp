@@ -128,6 +128,36 @@ TEST(SeveralBlocks, GetTheValuesOfBlocksThatHaveARankEachByEveryStrategy) {
   EXPECT_GT(tried, 20u);
 }
 
+TEST(SeveralBlocks, NextToHolesGetTheSameValuesByTheReference) {
+  std::mt19937 random(47);
+  int holes = 0;
+  for (int n = 0; n < (thorough() ? 300 : 60); ++n) {
+    GridSpec grid;
+    grid.dims = pick(random, 1, 3);
+    for (int d = 0; d < grid.dims; ++d) {
+      grid.cells[d] = pick(random, 3, 8);
+      grid.periodic[d] = pick(random, 0, 1) != 0;
+    }
+    const Layout layout = random_deal(random, grid, world_size(), 3 * world_size(), true);
+    holes += layout.has_holes();
+    ExchangeSpec spec = three_fields(random, grid);
+    spec.corners = pick(random, 0, 1) != 0;
+    spec.pattern = Pattern::direct;
+    spec.beyond = true;
+    for (Quantity& q : spec.quantities) q.edges = {};
+    for (ExchangeSpec::Sides& sides : spec.widths)
+      for (int d = 0; d < grid.dims; ++d) sides.low[d] = pick(random, 0, 5), sides.high[d] = pick(random, 0, 5);
+    const Tiles tiles(layout, spec, 1);
+    for (const char* strategy : {"reference", "direct/p2p"}) {
+      SCOPED_TRACE(std::to_string(n) + " " + strategy);
+      Exchange halo(MPI_COMM_WORLD, layout, spec, Strategy(strategy), tiles.views);
+      tiles.compare(halo, Motion::fill, Strategy(strategy), 0, random);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(holes, 10);
+}
+
 TEST(SeveralBlocks, HaveSumsWithTheBitsOfOneBlockARank) {
   std::mt19937 random(46);
   for (int n = 0; n < (thorough() ? 60 : 15); ++n) {

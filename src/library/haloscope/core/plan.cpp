@@ -217,16 +217,6 @@ double field_bytes(const Layout& layout, const ExchangeSpec& spec) {
   return sum;
 }
 
-/// Returns true if halos come from ranks beyond the neighbours, or around a periodic dimension more than once.
-bool is_beyond(const Layout& layout, const ExchangeSpec& spec) {
-  for (int d = 0; d < layout.dims(); ++d)
-    for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
-      if ((layout.grid().periodic[d] || layout.ranks()[d] > 1) &&
-          std::max(spec.low_of(q)[d], spec.high_of(q)[d]) > layout.smallest_extent(d))
-        return true;
-  return false;
-}
-
 /// @throws UsageError for a request that halos wider than blocks exclude.
 void check_beyond(const Layout& layout, const ExchangeSpec& spec) {
   if (!spec.beyond || !is_beyond(layout, spec)) return;
@@ -340,6 +330,15 @@ std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quanti
     groups[it->second].push_back(q);
   }
   return groups;
+}
+
+bool is_beyond(const Layout& layout, const ExchangeSpec& spec) {
+  for (int d = 0; d < layout.dims(); ++d)
+    for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
+      if ((layout.grid().periodic[d] || layout.ranks()[d] > 1) &&
+          std::max(spec.low_of(q)[d], spec.high_of(q)[d]) > layout.smallest_extent(d))
+        return true;
+  return false;
 }
 
 bool fills(const Layout& layout, int rank, int d, int side, bool corners) {

@@ -65,6 +65,9 @@ inline Box at_origin(const Box& box) { return {{0, 0, 0}, {box.extent(0), box.ex
 /// Returns the quantities that share a message, as groups of numbers of quantities.
 std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quantities, Merge merge);
 
+/// Returns true if halos come from ranks beyond the neighbours, or around a periodic dimension more than once.
+bool is_beyond(const Layout& layout, const ExchangeSpec& spec);
+
 /// Returns true if an exchange fills halos of a rank on a side (0 low, 1 high) of dimension d.
 bool fills(const Layout& layout, int rank, int d, int side, bool corners);
 

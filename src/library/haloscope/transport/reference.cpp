@@ -145,8 +145,9 @@ bool set_owner(const Layout& by_block, const Index& p, const Index& behind, Sour
 }
 
 /// @param by_block  the layout, with a rank for each block. @param fields  of a block. @param field  of the point.
-Source source_of(const Layout& by_block, int block, const std::vector<Quantity>& fields, int field,
-                 const Index& point) {
+/// @param any_ranks  plans are not by neighbours.
+Source source_of(const Layout& by_block, int block, const std::vector<Quantity>& fields, int field, const Index& point,
+                 bool any_ranks) {
   const GridSpec& grid = by_block.grid();
   const Box own = by_block.owned(block);
   Index p = point;
@@ -159,44 +160,58 @@ Source source_of(const Layout& by_block, int block, const std::vector<Quantity>&
   else if (!grid.panels.boxes.empty() && !cross_seams(grid, fields, source, p))
     return source;
   const Centring centring = fields[static_cast<std::size_t>(source.field)].centring;
-  // Of a plane that two blocks share, the closer one owns the point. Where that one is a hole, and plans are not by
-  // neighbours, the other one does.
-  const int others = grid.meets_itself() ? 8 : 1;
+  // Of a plane that two blocks share, the closer one owns the point; where plans are not by neighbours, the one above
+  // it, or if that is a hole, the one below it.
+  const int others = any_ranks ? 8 : 1;
   for (int other = 0; other < others; ++other) {
     Index behind{0, 0, 0};
     bool possible = true;
     for (int d = 0; d < 3; ++d) {
       const bool flips = (other >> d & 1) != 0, between = d < grid.dims && staggered(centring, d) != 0;
       possible = possible && (between || !flips);
-      if (between) behind[d] = (!source.is_copy && point[d] >= own.extent(d)) != flips;
+      if (between) behind[d] = (!any_ranks && point[d] >= own.extent(d)) != flips;
     }
     if (possible && set_owner(by_block, p, behind, source)) return source;
   }
   return source;
 }
 
-int dimensions_left(const Box& owned, const Index& p) {
-  int left = 0;
-  for (int d = 0; d < 3; ++d) left += p[d] < owned.lo[d] || p[d] >= owned.hi[d];
-  return left;
+/// Returns the sides of a block that a point lies beyond, by dimension; -1: it does not.
+std::array<int, 3> sides_beyond(const Box& owned, const Index& p) {
+  std::array<int, 3> sides{};
+  for (int d = 0; d < 3; ++d) sides[d] = p[d] < owned.lo[d] ? 0 : p[d] >= owned.hi[d] ? 1 : -1;
+  return sides;
+}
+
+/// Returns true if points beyond these sides of a block are filled: none beyond one without neighbours is.
+bool may_fill(const Layout& by_block, int block, const ExchangeSpec& spec, const std::array<int, 3>& sides) {
+  const auto beyond = std::count_if(sides.begin(), sides.end(), [](int side) { return side >= 0; });
+  if (beyond == 0) return by_block.grid().meets_itself();
+  if (beyond > 1 && !spec.corners) return false;
+  for (int d = 0; d < by_block.dims(); ++d)
+    if (sides[d] >= 0 && !fills(by_block, block, d, sides[d], spec.corners)) return false;
+  return true;
 }
 
 /// Calls visit(quantity, ghost, source) for every ghost point of the exchange that mirrors a point of the grid.
 template <class Visit>
 void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
   const int quantities = fields_in(plan.spec), fields = quantities / plan.spec.blocks;
+  const Layout& blocks = layout.by_block();
+  const bool any_ranks = plan.meets_itself() || is_beyond(blocks, plan.spec);
   for (int q = 0; q < quantities; ++q) {
     const Box owned = plan.owned(q), all = plan.allocated(q);
     if (owned.empty()) continue;
+    const int block = layout.first_block(plan.rank) + q / fields;
     Index p;
     for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
       for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
         for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) {
-          const int left = dimensions_left(owned, p);
-          if ((left == 0 && !plan.meets_itself()) || (left > 1 && !plan.spec.corners)) continue;
-          const int block = layout.first_block(plan.rank) + q / fields;
-          const Source source = source_of(layout.by_block(), block, plan.spec.quantities, q % fields, p);
-          if (source.owner >= 0 && (left > 0 || source.is_copy)) visit(q, p, source);
+          const std::array<int, 3> sides = sides_beyond(owned, p);
+          if (!may_fill(blocks, block, plan.spec, sides)) continue;
+          const Source source = source_of(blocks, block, plan.spec.quantities, q % fields, p, any_ranks);
+          const bool own = sides == std::array<int, 3>{-1, -1, -1};
+          if (source.owner >= 0 && (!own || source.is_copy)) visit(q, p, source);
         }
   }
 }
