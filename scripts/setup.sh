@@ -94,13 +94,18 @@ if [[ ${1:-} =~ ^(test|long|site)$ ]]; then
   install_once compiled "JAX and Numba"
 fi
 
-# -- 4. MPI: the mpicxx on PATH, else MPICH from PyPI --------------------------------------------------------------
+# -- 4. the builder of conda's packages for `long` -----------------------------------------------------------------
+if [[ ${1:-} == long ]]; then
+  install_once conda "rattler-build"
+fi
+
+# -- 5. MPI: the mpicxx on PATH, else MPICH from PyPI --------------------------------------------------------------
 if ! command -v mpicxx >/dev/null && [[ ! -x .venv/bin/mpicxx ]]; then
   say "no mpicxx on PATH: installing MPICH from PyPI into .venv"
   install mpich
 fi
 
-# -- 5. nvcc for `long`: the one on PATH, else the compiler's wheels from PyPI --------------------------------------
+# -- 6. nvcc for `long`: the one on PATH, else the compiler's wheels from PyPI --------------------------------------
 if [[ ${1:-} == long ]] && ! command -v nvcc >/dev/null && [[ ! -x .venv/bin/nvcc ]]; then
   say "no nvcc on PATH: installing CUDA's compiler from PyPI into .venv"
   install nvcc
@@ -111,14 +116,14 @@ if [[ ${1:-} == long ]] && ! command -v nvcc >/dev/null && [[ ! -x .venv/bin/nvc
   chmod +x .venv/bin/nvcc
 fi
 
-# -- 6. nvdisasm next to nvcc: tests count the instructions of compiled kernels --------------------------------------
+# -- 7. nvdisasm next to nvcc: tests count the instructions of compiled kernels --------------------------------------
 if PATH="$PATH:.venv/bin" command -v nvcc >/dev/null && ! PATH="$PATH:.venv/bin" command -v nvdisasm >/dev/null; then
   say "no nvdisasm on PATH: installing it from PyPI into .venv"
   install nvdisasm
   ln -sfn "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13/bin/nvdisasm" .venv/bin/nvdisasm
 fi
 
-# -- 7. generator of the site for `site` ------------------------------------------------------------------------------
+# -- 8. generator of the site for `site` ------------------------------------------------------------------------------
 if [[ ${1:-} == site ]]; then
   install_once site "the generator of the site"
 fi
