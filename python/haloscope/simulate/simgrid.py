@@ -101,6 +101,7 @@ class Platform:
             "smpi/send-is-detached-thresh": self.eager_below,
             "smpi/barrier": "ompi_recursivedoubling",  # all leave at the same time; linear ones do not
             "smpi/allgather": "bruck",  # of set-up
+            "smpi/allgatherv": "ompi_bruck",
             "smpi/alltoallv": "pair",  # of `reference`; others have ranks**2 concurrent messages
             "network/model": "CM02",
             "network/crosstraffic": "no",
