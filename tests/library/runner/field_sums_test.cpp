@@ -163,5 +163,24 @@ TEST(FieldSums, ThatOneRankCannotTakeAreRefusedOnAll) {
   EXPECT_GT(norm(grid, wave), -1);
 }
 
+TEST(FieldSums, OfOtherGridsOnSomeRanksAreRefusedOnAll) {
+  const int size = world_size(), last = size - 1;
+  if (size == 1) GTEST_SKIP();
+  const PerDimension<std::int64_t, 2> cells{12, 4 * size};
+  const auto refuse_on_last = [&](const Grid<2>& grid, const Grid<2>& of_last) {
+    const Grid<2>& mine = world_rank() == last ? of_last : grid;
+    const Field<double, 2> u(mine, {});
+    EXPECT_PART(error_of([&] { sum(mine, u); }), "fields of different grids");
+    const Field<double, 2> v(grid, {});
+    EXPECT_EQ(sum(grid, v), 0);
+  };
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = cells, .periodic = {true, false}, .process_grid = "slabs"});
+  refuse_on_last(grid, {MPI_COMM_WORLD, {.cells = {12, 4 * size + 1}, .periodic = {true, false}}});
+  refuse_on_last(grid, {MPI_COMM_WORLD, {.cells = cells, .periodic = {true, true}, .process_grid = "slabs"}});
+  refuse_on_last(grid, grid.folded(Fold::node));
+  const Grid<2> plain(MPI_COMM_WORLD, {.cells = cells, .process_grid = "slabs"});
+  refuse_on_last(plain, plain.joined({{{{0, 0, 0}, {12, 4 * size, 1}}}, {}}));
+}
+
 }  // namespace
 }  // namespace haloscope

@@ -164,6 +164,24 @@ class Sum {
   double count_ = 1, kind_ = 0;
 };
 
+/// Returns a number that is the same for equal grids and splits, and hardly ever for others. A double holds it exactly.
+double number_of(const Layout& layout) {
+  std::uint64_t number = 0;
+  const auto add = [&](std::int64_t part) {
+    number = (number ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15U;
+    number ^= number >> 29;
+  };
+  const GridSpec& grid = layout.grid();
+  add(static_cast<int>(grid.fold));
+  for (int d = 0; d < grid.dims; ++d) {
+    add(grid.periodic[d] ? 1 : 2);
+    for (const std::int64_t cut : layout.cuts(d)) add(cut);
+  }
+  for (const Box& panel : grid.panels.boxes)
+    for (int d = 0; d < grid.dims; ++d) add(panel.lo[d]), add(panel.hi[d]);
+  return static_cast<double>(number >> 11);
+}
+
 /// Returns the largest magnitude of the terms; infinity if one is infinite or undefined.
 double largest_term(const Sum& sum) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -233,11 +251,13 @@ double sum_of_fields(MPI_Comm users, const Layout& layout, const std::function<S
     std::optional<Sum> sum;
     std::exception_ptr refused;
     constexpr double none = -std::numeric_limits<double>::infinity();
-    std::array<double, 4> common{0, 0, none, none};  // largest term, 1 where a rank has refused, kind and its negative
+    // The largest term, 1 where a rank has refused, and kind and grid, each with its negative.
+    std::array<double, 6> common{0, 0, none, none, none, none};
     try {
       check_size(comm, layout);
       sum.emplace(layout, rank_in(comm), fields());
-      common = {largest_term(*sum), 0, sum->kind(), -sum->kind()};
+      const double kind = sum->kind(), grid = number_of(layout);
+      common = {largest_term(*sum), 0, kind, -kind, grid, -grid};
     } catch (...) {
       refused = std::current_exception();
       common[1] = 1;
@@ -247,6 +267,10 @@ double sum_of_fields(MPI_Comm users, const Layout& layout, const std::function<S
       agree(comm, [&] {
         if (refused) std::rethrow_exception(refused);
       });
+    if (common[4] != -common[5])
+      throw UsageError(
+          "the ranks add up fields of different grids, of other cells, periods, blocks, folds or panels; make the same "
+          "grid on all of them");
     if (common[2] != -common[3])
       throw UsageError(
           "the ranks add up different fields, of other types, centrings or numbers of a point; make the same call with "
