@@ -91,6 +91,7 @@ FIGURES = {
     "view": [Program("bench_view", ranks=2, launches=5)],
     "own_app": [Program("bench_own_app", launches=3)],
     "redistribute": [Program("bench_redistribute", ranks=2, launches=3)],
+    "ported": [Program("bench_ported", ranks=2, launches=5)],
     "replaced": [Program("bench_replaced", ranks=2, launches=5, profile=True)],
     "python": [Program("python.py")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],

@@ -88,6 +88,7 @@ SUMMARIES = {
     "own_app": "kernels that `haloscope_add_app()` generates for an external app, over its plain function",
     "stepper_order": "7-point sweep of a Stepper, boxes in strips over whole boxes",
     "replaced": "heat with its exchange by the library, over the same exchange written by hand",
+    "ported": "exchanges with the structure of five codes by the library, over the same exchanges written by hand",
     "python": "a call of the Python exchange without a message",
     "plan": "plans of 2048 ranks, and start-up alone",
     "best": "advice and predictions as function calls, CPU seconds",
@@ -105,6 +106,7 @@ MEASURED = "docs/understand/measured"
 MORE = {
     "accuracy": "Errors by group, and a plot: [the model](../model.md#accuracy).",
     "lab": "Errors by network, and plots: [a cluster on one machine](../../machine/lab.md).",
+    "ported": "The five codes: [port your code](../../use/porting.md#five-codes-measured).",
     "replaced": "The two programs, line by line: [an exchange replaced](../replaced.md).",
 }
 
@@ -271,7 +273,33 @@ def replaced() -> str:
     return "\n".join(["```diff", *difflib.unified_diff(*lines, old, new, n=1, lineterm=""), "```"])
 
 
+def ratio(case: dict) -> str:
+    """Return a figure's value with its interval."""
+    low, high = case["interval"]
+    return f"{tables.number(case['value'])} ({tables.number(low)} .. {tables.number(high)})"
+
+
+def ported() -> str:
+    """Return the table of exchanges by hand and by the library, with the strategy of the code and with `auto`."""
+    cases = [r for r in newest() if r["figure"] == "ported"]
+    of_code: dict[str, dict[bool, list[str]]] = defaultdict(dict)
+    for r in cases:
+        code, _, strategy = r["case"].rpartition(", ")
+        by_hand, _, chosen = r["notes"].partition(" by hand; ")
+        shown = chosen.removesuffix(" chosen") or strategy
+        of_code[code][strategy == "auto"] = [by_hand.removesuffix(" by hand"), shown, ratio(r)]
+    rows = [[code, *own[False], *own[True][1:]] for code, own in of_code.items()]
+    heads = ["exchange", "by hand", "strategy that copies it", "ratio", "choice of auto", "ratio"]
+    where = "; ".join(sorted({machine(r["environment"]) for r in cases}))
+    launches = max((r["launches"] for r in cases), default=0)
+    return (
+        tables.markdown(rows, heads)
+        + f"\n\nImitated exchanges, measured: {where}, 2 ranks, {launches} launches (`make bench FIGURE=ported`)."
+    )
+
+
 PAGES = {
+    "docs/use/porting.md": {"ported": ported},
     "docs/understand/replaced.md": {"diff": replaced},
     "docs/understand/model.md": {"accuracy": accuracy},
     "docs/machine/lab.md": {"lab": lab, "map": lab_map},
