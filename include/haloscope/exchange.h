@@ -436,8 +436,8 @@ hs_status hs_redistribution_free(hs_redistribution* redistribution);
  * for any split of the grid and any layout in memory. An infinite or undefined term gives an infinite or undefined sum.
  * field  its slot 0; points are reals of 4 or 8 bytes, in host memory; of several numbers for products and norms. Where
  *        ranks have several blocks: an array, the field of each block of this rank.
- * Fail with HS_USAGE, on all ranks, for other fields, and where ranks pass different ones. Collective; cost: two
- * reductions to all of 32 and 24 bytes, and two passes over the points. */
+ * Fail with HS_USAGE, on all ranks, for other fields, and where ranks pass different ones or other grids. Collective;
+ * cost: two reductions to all of 48 and 24 bytes, and two passes over the points. */
 hs_status hs_grid_sum(const hs_grid* grid, const hs_field* field, double* result);
 /* The same for the real or the imaginary parts of complex numbers. Fails where other ranks call hs_grid_sum(). */
 hs_status hs_grid_sum_of_parts(const hs_grid* grid, const hs_field* field, double* result);

@@ -55,8 +55,8 @@ struct FieldRef {
 // for any split of the grid and any layout in memory: terms are added as exact parts (Demmel and Nguyen 2013). An
 // infinite or undefined term gives an infinite or undefined sum.
 // Collective. @throws UsageError, on all ranks, for slots that do not exist, points that are not made of reals of 4 or
-// 8 bytes, fields of a device, another number of fields than blocks, other fields than on other ranks, and in sum() for
-// points of several numbers. Cost: two reductions to all of 32 and 24 bytes, and two passes over the points.
+// 8 bytes, fields of a device, another number of fields than blocks, other fields or grids than on other ranks, and in
+// sum() for points of several numbers. Cost: two reductions to all of 48 and 24 bytes, and two passes over the points.
 
 // Where ranks have several blocks, u and v are lists: the field of each block of this rank, in their order. A rank
 // without blocks passes the field once, without cells.

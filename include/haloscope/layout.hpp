@@ -135,6 +135,9 @@ class Layout {
   int dims() const { return grid_.dims; }
   /// Returns the number of ranks, those without cells included.
   int size() const { return size_; }
+  /// Returns a number that is the same for equal grids and splits, and hardly ever for others.
+  /// Cost: O(cuts); of layouts of boxes O(blocks). Local.
+  std::uint64_t number() const;
   /// Returns the number of blocks of all ranks.
   int blocks() const { return blocks_; }
   /// Returns true if some rank has several blocks.

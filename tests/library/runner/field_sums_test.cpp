@@ -178,6 +178,10 @@ TEST(FieldSums, OfOtherGridsOnSomeRanksAreRefusedOnAll) {
   refuse_on_last(grid, {MPI_COMM_WORLD, {.cells = {12, 4 * size + 1}, .periodic = {true, false}}});
   refuse_on_last(grid, {MPI_COMM_WORLD, {.cells = cells, .periodic = {true, true}, .process_grid = "slabs"}});
   refuse_on_last(grid, grid.folded(Fold::node));
+  const auto slabs = [&](int place) {  // the same blocks of other ranks
+    return Grid<2>::of_boxes(MPI_COMM_WORLD, cells, {true, false}, {{0, 4 * place, 0}, {12, 4 * place + 4, 1}});
+  };
+  refuse_on_last(slabs(world_rank()), slabs(last - world_rank()));
   const Grid<2> plain(MPI_COMM_WORLD, {.cells = cells, .process_grid = "slabs"});
   refuse_on_last(plain, plain.joined({{{{0, 0, 0}, {12, 4 * size, 1}}}, {}}));
 }

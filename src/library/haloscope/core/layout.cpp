@@ -426,6 +426,26 @@ int Layout::rank_at(const std::array<int, 3>& c) const {
   return found != rank_of_.end() && found->first == first.first ? found->second : -1;
 }
 
+std::uint64_t Layout::number() const {
+  std::uint64_t number = 0;
+  const auto add = [&](std::int64_t part) {
+    number = (number ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15U;
+    number ^= number >> 29;
+  };
+  add(size_), add(static_cast<int>(grid_.fold));
+  for (int d = 0; d < grid_.dims; ++d) {
+    add(grid_.periodic[d] ? 1 : 2), add(apart_[d]);
+    for (const std::int64_t cut : cuts_[d]) add(cut);
+    for (const Box& panel : grid_.panels.boxes) add(panel.lo[d]), add(panel.hi[d]);
+  }
+  for (const Seam& seam : grid_.panels.seams)
+    for (const PanelEdge& edge : {seam.first, seam.second}) add(edge.panel), add(edge.d), add(edge.side);
+  for (const auto& [place, rank] : rank_of_) add(place), add(rank);
+  for (const int first : first_block_) add(first);
+  if (has_several_blocks()) add(static_cast<std::int64_t>(by_block().number()));
+  return number;
+}
+
 Box Layout::owned(int rank) const {
   require_one_block();
   return owns_cells(rank) ? box_at(coords(rank)) : Box{};

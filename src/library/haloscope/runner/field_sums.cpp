@@ -164,24 +164,6 @@ class Sum {
   double count_ = 1, kind_ = 0;
 };
 
-/// Returns a number that is the same for equal grids and splits, and hardly ever for others. A double holds it exactly.
-double number_of(const Layout& layout) {
-  std::uint64_t number = 0;
-  const auto add = [&](std::int64_t part) {
-    number = (number ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15U;
-    number ^= number >> 29;
-  };
-  const GridSpec& grid = layout.grid();
-  add(static_cast<int>(grid.fold));
-  for (int d = 0; d < grid.dims; ++d) {
-    add(grid.periodic[d] ? 1 : 2);
-    for (const std::int64_t cut : layout.cuts(d)) add(cut);
-  }
-  for (const Box& panel : grid.panels.boxes)
-    for (int d = 0; d < grid.dims; ++d) add(panel.lo[d]), add(panel.hi[d]);
-  return static_cast<double>(number >> 11);
-}
-
 /// Returns the largest magnitude of the terms; infinity if one is infinite or undefined.
 double largest_term(const Sum& sum) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -256,7 +238,7 @@ double sum_of_fields(MPI_Comm users, const Layout& layout, const std::function<S
     try {
       check_size(comm, layout);
       sum.emplace(layout, rank_in(comm), fields());
-      const double kind = sum->kind(), grid = number_of(layout);
+      const double kind = sum->kind(), grid = static_cast<double>(layout.number() >> 11);  // exact
       common = {largest_term(*sum), 0, kind, -kind, grid, -grid};
     } catch (...) {
       refused = std::current_exception();
@@ -269,7 +251,8 @@ double sum_of_fields(MPI_Comm users, const Layout& layout, const std::function<S
       });
     if (common[4] != -common[5])
       throw UsageError(
-          "the ranks add up fields of different grids, of other cells, periods, blocks, folds or panels; make the same "
+          "the ranks add up fields of different grids, of other cells, periods, blocks, ranks, folds or panels; make "
+          "the same "
           "grid on all of them");
     if (common[2] != -common[3])
       throw UsageError(
