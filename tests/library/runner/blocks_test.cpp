@@ -138,15 +138,20 @@ TEST(SeveralBlocks, NextToHolesGetTheSameValuesByTheReference) {
       grid.cells[d] = pick(random, 3, 8);
       grid.periodic[d] = pick(random, 0, 1) != 0;
     }
-    const Layout layout = random_deal(random, grid, world_size(), 3 * world_size(), true);
+    Layout layout = random_deal(random, grid, world_size(), 3 * world_size(), true);
     holes += layout.has_holes();
+    const bool folds = grid.dims > 1 && grid.periodic[0] && !grid.periodic[1] && pick(random, 0, 1) != 0;
+    if (folds) layout = layout.folded(pick(random, 0, 1) != 0 ? Fold::node : Fold::cell);
     ExchangeSpec spec = three_fields(random, grid);
     spec.corners = pick(random, 0, 1) != 0;
     spec.pattern = Pattern::direct;
     spec.beyond = true;
     for (Quantity& q : spec.quantities) q.edges = {};
     for (ExchangeSpec::Sides& sides : spec.widths)
-      for (int d = 0; d < grid.dims; ++d) sides.low[d] = pick(random, 0, 5), sides.high[d] = pick(random, 0, 5);
+      for (int d = 0; d < grid.dims; ++d) {
+        sides.low[d] = pick(random, 0, 5);
+        sides.high[d] = pick(random, 0, folds && d == 1 ? static_cast<int>(grid.cells[1]) - 2 : 5);
+      }
     const Tiles tiles(layout, spec, 1);
     for (const char* strategy : {"reference", "direct/p2p"}) {
       SCOPED_TRACE(std::to_string(n) + " " + strategy);

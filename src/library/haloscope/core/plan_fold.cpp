@@ -42,6 +42,9 @@ FoldZones zones_of(const GridSpec& grid, const Quantity& quantity) {
   };
   add(0, sum);
   add(sum + 1, sum + cells);
+  // Next to a hole at x = 0, the last block owns that column, as its end.
+  zones.originals.push_back(column(grid, cells, cells + 1, first, first + 1));
+  if (sum > 0) zones.repeated.push_back(column(grid, cells, cells + 1, first, first + 1));
   return zones;
 }
 

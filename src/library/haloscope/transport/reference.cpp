@@ -1,5 +1,6 @@
 // The oracle. It shares no code with the plan's regions: every ghost point is traced to the global point it mirrors
-// and to that point's owner, and values are sent in one collective call. Slow, simple, and correct by construction.
+// and to that point's owner, and values are sent in one collective call. Slow, simple, and correct by construction. It
+// shares the rules which sides of a block are filled, fills(), and which halos come from any ranks, is_beyond().
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -145,7 +146,7 @@ bool set_owner(const Layout& by_block, const Index& p, const Index& behind, Sour
 }
 
 /// @param by_block  the layout, with a rank for each block. @param fields  of a block. @param field  of the point.
-/// @param any_ranks  plans are not by neighbours.
+/// @param any_ranks  messages may come from any ranks, not from neighbours alone.
 Source source_of(const Layout& by_block, int block, const std::vector<Quantity>& fields, int field, const Index& point,
                  bool any_ranks) {
   const GridSpec& grid = by_block.grid();
@@ -160,8 +161,8 @@ Source source_of(const Layout& by_block, int block, const std::vector<Quantity>&
   else if (!grid.panels.boxes.empty() && !cross_seams(grid, fields, source, p))
     return source;
   const Centring centring = fields[static_cast<std::size_t>(source.field)].centring;
-  // Of a plane that two blocks share, the closer one owns the point; where plans are not by neighbours, the one above
-  // it, or if that is a hole, the one below it.
+  // Of a plane that two blocks share, the closer one owns the point; where messages may come from any ranks, the one
+  // above it, or if that is a hole, the one below it.
   const int others = any_ranks ? 8 : 1;
   for (int other = 0; other < others; ++other) {
     Index behind{0, 0, 0};
@@ -183,14 +184,24 @@ std::array<int, 3> sides_beyond(const Box& owned, const Index& p) {
   return sides;
 }
 
-/// Returns true if points beyond these sides of a block are filled: none beyond one without neighbours is.
-bool may_fill(const Layout& by_block, int block, const ExchangeSpec& spec, const std::array<int, 3>& sides) {
-  const auto beyond = std::count_if(sides.begin(), sides.end(), [](int side) { return side >= 0; });
-  if (beyond == 0) return by_block.grid().meets_itself();
-  if (beyond > 1 && !spec.corners) return false;
+using OpenSides = std::array<std::array<bool, 2>, 3>;
+
+/// Returns the sides of a block beyond which points are filled. Points beyond a side without neighbours are not.
+OpenSides open_sides(const Layout& by_block, int block, bool corners) {
+  OpenSides open{};
   for (int d = 0; d < by_block.dims(); ++d)
-    if (sides[d] >= 0 && !fills(by_block, block, d, sides[d], spec.corners)) return false;
-  return true;
+    for (const int side : {0, 1}) open[d][side] = fills(by_block, block, d, side, corners);
+  return open;
+}
+
+/// Returns true if points beyond these sides of a block are filled.
+bool may_fill(const Plan& plan, const OpenSides& open, const std::array<int, 3>& sides) {
+  int beyond = 0;
+  for (int d = 0; d < 3; ++d) {
+    if (sides[d] >= 0 && !open[d][sides[d]]) return false;
+    beyond += sides[d] >= 0;
+  }
+  return beyond == 0 ? plan.meets_itself() : beyond == 1 || plan.spec.corners;
 }
 
 /// Calls visit(quantity, ghost, source) for every ghost point of the exchange that mirrors a point of the grid.
@@ -203,12 +214,13 @@ void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
     const Box owned = plan.owned(q), all = plan.allocated(q);
     if (owned.empty()) continue;
     const int block = layout.first_block(plan.rank) + q / fields;
+    const OpenSides open = open_sides(blocks, block, plan.spec.corners);
     Index p;
     for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
       for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
         for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) {
           const std::array<int, 3> sides = sides_beyond(owned, p);
-          if (!may_fill(blocks, block, plan.spec, sides)) continue;
+          if (!may_fill(plan, open, sides)) continue;
           const Source source = source_of(blocks, block, plan.spec.quantities, q % fields, p, any_ranks);
           const bool own = sides == std::array<int, 3>{-1, -1, -1};
           if (source.owner >= 0 && (!own || source.is_copy)) visit(q, p, source);
