@@ -73,7 +73,7 @@ class Redistribution {
 };
 
 /// Refuses grids of different communicators. @throws UsageError unless both have the same ranks in the same order.
-/// Collective; cost: no message.
+/// Collective over the first; cost: a reduction.
 void require_same_ranks(MPI_Comm first, MPI_Comm second);
 
 /// Opens a redistribution between two grids of one communicator. @throws also UsageError for grids of others.

@@ -30,9 +30,11 @@ void make(const hs_grid& from, const hs_grid* passed_to, const hs_field* sources
   std::optional<Strategy> strategy;
   agree(from.comm, [&] {
     needed(redistribution, "redistribution") = nullptr;
-    const hs_exchange_options options = options_of(passed);
     to = &needed(passed_to, "to");
-    require_same_ranks(from.comm, to->comm);
+  });
+  require_same_ranks(from.comm, to->comm);
+  agree(from.comm, [&] {
+    const hs_exchange_options options = options_of(passed);
     if (count < 1) throw UsageError("a redistribution of " + std::to_string(count) + " fields; it needs at least one");
     first = fields_of_blocks(from, sources, count, options.slots, "sources");
     second = fields_of_blocks(*to, targets, count, options.slots, "targets");

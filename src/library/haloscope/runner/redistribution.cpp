@@ -244,12 +244,16 @@ std::string Redistribution::report() const {
 }
 
 void require_same_ranks(MPI_Comm first, MPI_Comm second) {
-  int result = MPI_UNEQUAL;
-  collectively(first, "a redistribution", [&] { CHECK_MPI(MPI_Comm_compare(first, second, &result)); });
-  if (result != MPI_IDENT && result != MPI_CONGRUENT)
-    throw UsageError(
-        "the grids of a redistribution are on communicators of different ranks; make both on one communicator, with "
-        "active_ranks where one of them has fewer blocks");
+  collectively(first, "a redistribution", [&] {
+    agree(first, [&] {
+      int result = MPI_UNEQUAL;
+      CHECK_MPI(MPI_Comm_compare(first, second, &result));
+      if (result != MPI_IDENT && result != MPI_CONGRUENT)
+        throw UsageError(
+            "the grids of a redistribution are on communicators of different ranks; make both on one communicator, "
+            "with active_ranks where one of them has fewer blocks");
+    });
+  });
 }
 
 }  // namespace haloscope
