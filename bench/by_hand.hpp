@@ -1,5 +1,5 @@
-// Exchanges by hand, in the ways of codes that the library was put into: packed sides, messages of derived datatypes,
-// and sums of nodes. They share nothing with the library.
+// Exchanges by hand, with the structure of public codes: packed sides, messages of derived datatypes, sums of nodes.
+// They share nothing with the library.
 #pragma once
 
 #include <mpi.h>
@@ -92,17 +92,17 @@ class PackedSides {
 
   void exchange() {
     for (int round = 0; round < rounds_; ++round) {
-      std::vector<MPI_Request> requests;
+      int begun = 0;
       for (Side& side : sides_)
-        if (side.round == round)
-          MPI_Irecv(side.in.data(), bytes(side), MPI_BYTE, side.way.from, 0, cart_, &requests.emplace_back());
+        if (side.round == round && side.way.from != MPI_PROC_NULL)
+          MPI_Irecv(side.in.data(), bytes(side), MPI_BYTE, side.way.from, 0, cart_, &requests_[begun++]);
       for (Side& side : sides_) {
         if (side.round != round || side.way.to == MPI_PROC_NULL) continue;
         T* packed = side.out.data();
         for (Array<T>& u : fields_) each_point<T>(side.way.edge, [&](int i, int j, int k) { *packed++ = u(i, j, k); });
-        MPI_Isend(side.out.data(), bytes(side), MPI_BYTE, side.way.to, 0, cart_, &requests.emplace_back());
+        MPI_Isend(side.out.data(), bytes(side), MPI_BYTE, side.way.to, 0, cart_, &requests_[begun++]);
       }
-      MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+      MPI_Waitall(begun, requests_.data(), MPI_STATUSES_IGNORE);
       for (Side& side : sides_) {
         if (side.round != round || side.way.from == MPI_PROC_NULL) continue;
         const T* packed = side.in.data();
@@ -122,6 +122,7 @@ class PackedSides {
   MPI_Comm cart_;
   std::vector<Array<T>>& fields_;
   std::vector<Side> sides_;
+  std::array<MPI_Request, 12> requests_{};
   int rounds_ = 1;
 };
 
@@ -129,9 +130,11 @@ class PackedSides {
 template <class T>
 class TypedSides {
  public:
-  TypedSides(MPI_Comm cart, std::vector<Array<T>>& fields, int dims) : cart_(cart), fields_(fields) {
-    for (int d = 0; d < dims; ++d)
-      for (const Way& way : ways_along(cart, d, fields[0].own(), fields[0].layers(), true))
+  /// @param first  dimension; those below are not exchanged. @param with_ghosts  their ghost layers travel too.
+  TypedSides(MPI_Comm cart, std::vector<Array<T>>& fields, int first, int dims, bool with_ghosts)
+      : cart_(cart), fields_(fields) {
+    for (int d = first; d < dims; ++d)
+      for (const Way& way : ways_along(cart, d, fields[0].own(), fields[0].layers(), with_ghosts))
         sides_.push_back({way, type_of(way.edge), type_of(way.ghost)});
   }
   ~TypedSides() {
@@ -198,16 +201,16 @@ class NodeSums {
   }
 
   void exchange() {
-    std::vector<MPI_Request> requests;
+    int begun = 0;
     for (Neighbour& n : neighbours_)
-      MPI_Irecv(n.in.data(), static_cast<int>(n.in.size()), MPI_DOUBLE, n.rank, 0, cart_, &requests.emplace_back());
+      MPI_Irecv(n.in.data(), static_cast<int>(n.in.size()), MPI_DOUBLE, n.rank, 0, cart_, &requests_[begun++]);
     for (Neighbour& n : neighbours_) {
       double* packed = n.out.data();
       for (Array<double>& u : fields_)
         each_point<double>(n.shared, [&](int i, int j, int k) { *packed++ = u(i, j, k); });
-      MPI_Isend(n.out.data(), static_cast<int>(n.out.size()), MPI_DOUBLE, n.rank, 0, cart_, &requests.emplace_back());
+      MPI_Isend(n.out.data(), static_cast<int>(n.out.size()), MPI_DOUBLE, n.rank, 0, cart_, &requests_[begun++]);
     }
-    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    MPI_Waitall(begun, requests_.data(), MPI_STATUSES_IGNORE);
     for (Neighbour& n : neighbours_) {
       const double* packed = n.in.data();
       for (Array<double>& u : fields_)
@@ -225,6 +228,7 @@ class NodeSums {
   MPI_Comm cart_;
   std::vector<Array<double>>& fields_;
   std::vector<Neighbour> neighbours_;
+  std::array<MPI_Request, 52> requests_{};
 };
 
 }  // namespace haloscope::bench

@@ -101,7 +101,7 @@ void compare_all(const Grid<3>& grid, const std::string& split, int n, int pairs
 }  // namespace
 
 int main(int argc, char** argv) {
-  setenv("HALOSCOPE_CACHE", "", 1);  // each launch tries all
+  setenv("HALOSCOPE_CACHE", "", 1);  // each launch tries all transports
   MPI_Init(&argc, &argv);
   int rank = 0, ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -106,7 +106,7 @@ MEASURED = "docs/understand/measured"
 MORE = {
     "accuracy": "Errors by group, and a plot: [the model](../model.md#accuracy).",
     "lab": "Errors by network, and plots: [a cluster on one machine](../../machine/lab.md).",
-    "ported": "The five codes: [port your code](../../use/porting.md#five-codes-measured).",
+    "ported": "The five codes: [port your code](../../use/porting.md#exchanges-of-five-codes-imitated).",
     "replaced": "The two programs, line by line: [an exchange replaced](../replaced.md).",
 }
 
@@ -288,7 +288,7 @@ def ported() -> str:
         by_hand, _, chosen = r["notes"].partition(" by hand; ")
         shown = chosen.removesuffix(" chosen") or strategy
         of_code[code][strategy == "auto"] = [by_hand.removesuffix(" by hand"), shown, ratio(r)]
-    rows = [[code, *own[False], *own[True][1:]] for code, own in of_code.items()]
+    rows = [[code, *own[False], *own[True][1:]] for code, own in of_code.items() if len(own) > 1]
     heads = ["exchange", "by hand", "strategy that copies it", "ratio", "choice of auto", "ratio"]
     where = "; ".join(sorted({machine(r["environment"]) for r in cases}))
     launches = max((r["launches"] for r in cases), default=0)

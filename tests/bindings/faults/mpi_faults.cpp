@@ -5,8 +5,8 @@
 //                                           each call; "haloscope" by default, since the program around it makes calls
 //                                           of its own
 // haloscope-rank has separate MPI_ functions, which time its calls, so there PMPI_ functions fail.
-// A call fails as one of MPI does: it returns a code with a separate text where the error handler of its communicator
-// or window returns errors, and ends the job where that handler is fatal. Calls that have neither return a code.
+// A call fails as one of MPI does: it returns a code with a separate text where the error handler of its communicator,
+// window or file returns errors, and ends the job where that handler is fatal. Calls that have neither return a code.
 // mpi_functions.inc has a line FAULTY(NAME, "PARAMETERS") for each function that the library calls, and for its form
 // for large counts, and a line TIMED(NAME) for functions that haloscope-rank times.
 #include <dlfcn.h>
@@ -165,7 +165,7 @@ struct Faulty<int(A...)> {
   static void obey_handler_of(const std::tuple<A...>& all) {
     constexpr int comm = place_of("MPI_Comm ", parameters), window = place_of("MPI_Win ", parameters);
     if constexpr (std::string_view(name).starts_with("MPI_File_")) {
-      obey_handler(MPI_FILE_NULL, PMPI_File_get_errhandler, name);  // files begin with its handler
+      obey_handler(MPI_FILE_NULL, PMPI_File_get_errhandler, name);  // a file begins with the handler of MPI_FILE_NULL
     } else if constexpr (comm >= 0) {
       if (const auto handle = handle_of<MPI_Comm>(std::get<comm>(all)); handle != MPI_COMM_NULL)
         obey_handler(handle, PMPI_Comm_get_errhandler, name);
