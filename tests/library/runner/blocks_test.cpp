@@ -101,17 +101,23 @@ class Tiles {
   Views views;
 };
 
+/// Returns a grid of 1 to 3 dimensions of `least` to `most` cells, periodic or not.
+GridSpec any_grid(std::mt19937& random, int least, int most) {
+  GridSpec grid;
+  grid.dims = pick(random, 1, 3);
+  for (int d = 0; d < grid.dims; ++d) {
+    grid.cells[d] = pick(random, least, most);
+    grid.periodic[d] = pick(random, 0, 1) != 0;
+  }
+  return grid;
+}
+
 TEST(SeveralBlocks, GetTheValuesOfBlocksThatHaveARankEachByEveryStrategy) {
   std::mt19937 random(45);
   std::size_t tried = 0;
   for (const std::string& name : strategy_names())
     for (int n = 0; n < (thorough() ? 3 : 1); ++n) {
-      GridSpec grid;
-      grid.dims = pick(random, 1, 3);
-      for (int d = 0; d < grid.dims; ++d) {
-        grid.cells[d] = pick(random, 6, 9);
-        grid.periodic[d] = pick(random, 0, 1) != 0;
-      }
+      const GridSpec grid = any_grid(random, 6, 9);
       const Layout layout = random_deal(random, grid, world_size(), 3 * world_size(), false);
       const ExchangeSpec spec = three_fields(random, grid);
       const Strategy strategy(name);
@@ -132,12 +138,7 @@ TEST(SeveralBlocks, NextToHolesGetTheSameValuesByTheReference) {
   std::mt19937 random(47);
   int holes = 0;
   for (int n = 0; n < (thorough() ? 300 : 60); ++n) {
-    GridSpec grid;
-    grid.dims = pick(random, 1, 3);
-    for (int d = 0; d < grid.dims; ++d) {
-      grid.cells[d] = pick(random, 3, 8);
-      grid.periodic[d] = pick(random, 0, 1) != 0;
-    }
+    const GridSpec grid = any_grid(random, 3, 8);
     Layout layout = random_deal(random, grid, world_size(), 3 * world_size(), true);
     holes += layout.has_holes();
     const bool folds = grid.dims > 1 && grid.periodic[0] && !grid.periodic[1] && pick(random, 0, 1) != 0;
@@ -166,12 +167,7 @@ TEST(SeveralBlocks, NextToHolesGetTheSameValuesByTheReference) {
 TEST(SeveralBlocks, HaveSumsWithTheBitsOfOneBlockARank) {
   std::mt19937 random(46);
   for (int n = 0; n < (thorough() ? 60 : 15); ++n) {
-    GridSpec grid;
-    grid.dims = pick(random, 1, 3);
-    for (int d = 0; d < grid.dims; ++d) {
-      grid.cells[d] = pick(random, 6, 9);
-      grid.periodic[d] = pick(random, 0, 1) != 0;
-    }
+    const GridSpec grid = any_grid(random, 6, 9);
     ExchangeSpec spec = three_fields(random, grid);
     spec.quantities[1].centring = spec.quantities[0].centring;
     for (Quantity& q : spec.quantities) q.edges = {};
