@@ -164,7 +164,9 @@ def test_an_installed_wheel_has_a_manual_page_of_each_command_with_all_its_optio
     text = (pages / "haloscope.1").read_text()
     for command in cli.COMMANDS:
         page = (pages / f"haloscope-{command}.1").read_text().replace(r"\-", "-")
-        help_text = run(programs / "haloscope", command, "--help-all", cwd=tmp_path)
+        help_text = run(programs / "haloscope", command, "--help", cwd=tmp_path)
+        if "--help-all" in help_text:
+            help_text = run(programs / "haloscope", command, "--help-all", cwd=tmp_path)
         assert set(re.findall(r"^  (--[a-z-]+)", help_text, re.MULTILINE)) <= set(re.findall(r"--[a-z-]+", page))
         assert f"haloscope-{command}(1)" in text
 
