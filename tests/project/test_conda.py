@@ -121,15 +121,19 @@ def make_stand_in(tree: Path, name: str) -> None:
     (tree / "share").mkdir()
     (tree / "share" / name).touch()  # a package has a file
     for program, started in PROGRAMS.get(name, {}).items():
-        executable(tree / "bin" / program, f'exec "{shutil.which(started, path=TOOLS)}" "$@"')
+        machines = Path(shutil.which(started, path=TOOLS))
+        libraries = f'LD_LIBRARY_PATH="{machines.parents[1] / "lib"}"' if program == "mpiexec" else ""  # of MPI
+        executable(tree / "bin" / program, f'{libraries} exec "{machines}" "$@"')
     if name == "python":  # its own packages come before the machine's
-        place = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
-        own = f'PYTHONPATH="$(dirname "$0")/../{place}"'
-        executable(tree / "bin" / "python", f'{own} exec "{sys.executable}" "$@"')
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        own = f'PYTHONPATH="$(dirname "$0")/../lib/{version}/site-packages"'
+        for program in ("python", version):  # commands of packages start the second
+            executable(tree / "bin" / program, f'{own} exec "{sys.executable}" "$@"')
 
 
 @pytest.mark.filterwarnings("ignore:build_recipes is deprecated")  # it builds the libraries once for two packages
-def test_packages_of_the_recipe_are_built_and_pass_their_tests(tmp_path):
+def test_packages_of_the_recipe_are_built_and_pass_their_tests(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", TOOLS)  # rattler-build starts patchelf
     run("git", "clone", "-q", ROOT, tmp_path / "checkout")
     packages = [one for one in rendered() if one.variant.get("mpi", "mpich") == "mpich"]
     channel = Channel(tmp_path / "channel")
