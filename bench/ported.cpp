@@ -8,13 +8,14 @@
 #include "by_hand.hpp"
 #include "haloscope/haloscope.hpp"
 #include "harness.hpp"
+#include "slowest.hpp"
 
 namespace haloscope::bench {
 namespace {
 
 /// The exchange of a code.
 struct Code {
-  std::string name;  ///< and what it exchanges
+  std::string name;  ///< of the code, with its fields and layers
   int dims;
   std::array<int, 3> cells, layers;  ///< of a block, on each side
   int fields, split;                 ///< the dimension that is split
@@ -69,16 +70,6 @@ template <class T>
 void pass_over(std::vector<Array<T>>& fields) {
   for (Array<T>& u : fields)
     for (T& point : u.memory()) point = T(0.25) * point + T(0.5);
-}
-
-/// Returns the seconds that a call takes on the slowest rank.
-double slowest_s(const std::function<void()>& call) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  const auto begin = std::chrono::steady_clock::now();
-  call();
-  double worst = seconds_since(begin);
-  MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return worst;
 }
 
 /// Returns the code's exchange, by hand.

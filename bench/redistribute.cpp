@@ -11,23 +11,13 @@
 #include "haloscope/haloscope.hpp"
 #include "haloscope/kernels/probe.hpp"
 #include "harness.hpp"
+#include "slowest.hpp"
 
 namespace {
 
 using namespace haloscope;
 
 constexpr std::int64_t n = 256;
-
-/// Returns the seconds of some work on the slowest rank.
-template <class Work>
-double slowest_s(Work work) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  double worst = bench::seconds_since(begin);
-  MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return worst;
-}
 
 /// Memory of a rank's share of the field, which the best of two kinds of copies fills.
 class Copy {
@@ -40,7 +30,7 @@ class Copy {
     };
     double best = 1e9;
     for (const CopyKind kind : {CopyKind::plain, CopyKind::stream})
-      best = std::min(best, slowest_s([&] { copy_bytes(kind, line(to_), line(from_), bytes_); }));
+      best = std::min(best, bench::slowest_s([&] { copy_bytes(kind, line(to_), line(from_), bytes_); }));
     return best;
   }
 
@@ -65,7 +55,7 @@ void compare(const std::string& name, const std::string& process_grid, const std
   Copy copy(static_cast<std::size_t>(8 * n * n * n / ranks));
   std::vector<double> a, b;
   for (int pair = -2; pair < pairs; ++pair) {
-    const double one = copy.best_s(), other = slowest_s([&] { move.run(); });
+    const double one = copy.best_s(), other = bench::slowest_s([&] { move.run(); });
     if (pair < 0) continue;  // warm-up
     a.push_back(one);
     b.push_back(other);

@@ -7,6 +7,7 @@
 #include "../examples/replaced/faces.hpp"
 #include "haloscope/haloscope.hpp"
 #include "harness.hpp"
+#include "slowest.hpp"
 
 namespace {
 
@@ -37,17 +38,6 @@ void sweep(int n, const Cells& old, const Cells& now) {
                                   (old(i, j, k - 1) + old(i, j, k + 1)) - 6.0 * old(i, j, k));
 }
 
-/// Returns the seconds that a call takes on the slowest rank.
-template <class Call>
-double slowest_s(const Call& call) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  const auto begin = std::chrono::steady_clock::now();
-  call();
-  double worst = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return worst;
-}
-
 /// Measures the exchange `halo` of the slots `u` against the handwritten one of another array.
 template <class Slots>
 void compare(const Grid<3>& grid, int n, Exchange& halo, Slots& u, bench::Result result, int pairs) {
@@ -58,11 +48,11 @@ void compare(const Grid<3>& grid, int n, Exchange& halo, Slots& u, bench::Result
     double a = 0, b = 0;
     const auto library = [&] {
       sweep(n, u[1 - slot], u[slot]);
-      a = slowest_s([&] { halo.exchange(slot); });
+      a = bench::slowest_s([&] { halo.exchange(slot); });
     };
     const auto hand = [&] {
       sweep(n, block[1 - slot], block[slot]);
-      b = slowest_s([&] { by_hand.exchange(block.points[slot].data()); });
+      b = bench::slowest_s([&] { by_hand.exchange(block.points[slot].data()); });
     };
     pair & 2 ? library() : hand();  // each goes first in half of the pairs
     pair & 2 ? hand() : library();
