@@ -5,6 +5,7 @@ conda-forge is not needed: a channel in a folder has packages of the same names,
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import json
@@ -40,6 +41,7 @@ def builder() -> ModuleType:
     return importlib.import_module("rattler_build")
 
 
+@functools.cache
 def rendered() -> list:
     """Return the packages of the recipe, for each MPI."""
     folder = ROOT / "packaging" / "conda"
