@@ -591,6 +591,7 @@ TEST_F(UserExchange, WidthsMayDifferByFieldDimensionAndSide) {
   EXPECT_EQ(v[0](0, -1), number(grid, 0, -1, 0));
   EXPECT_EQ(v[0](-1, 0), -1);
   EXPECT_PART(error_of([&] { make_exchange(grid, {u, v}, "ordered/p2p", {.widths = {{}}}); }), "widths for 1");
+  EXPECT_PART(error_of([&] { make_exchange(grid, {u, v}, "ordered/p2p", {.widths = {{}, {}, {}}}); }), "widths for 3");
 }
 
 TEST_F(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysWhich) {

@@ -259,8 +259,12 @@ void check_mirrors(const Layout& layout, const ExchangeSpec& spec) {
       }
 }
 
-void check_spec(const Layout& layout, const ExchangeSpec& spec) {
+/// @throws UsageError for fields, widths or an order of dimensions that no grid allows. Other checks rely on this one.
+void check_fields(const ExchangeSpec& spec) {
   if (spec.quantities.empty()) throw UsageError("an exchange needs at least one field");
+  if (!spec.widths.empty() && spec.widths.size() != spec.quantities.size())
+    throw UsageError("an exchange of " + std::to_string(spec.quantities.size()) + " fields has widths for " +
+                     std::to_string(spec.widths.size()) + "; give them for each field, or for none");
   for (const Quantity& q : spec.quantities)
     if (q.element_bytes < 1)
       throw UsageError("field '" + q.name + "' has elements of " + std::to_string(q.element_bytes) +
@@ -271,48 +275,56 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
         (q.type == ScalarType::integer || (q.element_bytes != 4 && q.element_bytes != 8) ||
          (q.number_bytes != 0 && q.number_bytes != q.element_bytes)))
       throw UsageError("field '" + q.name + "' has an odd edge, and only reals of 4 or 8 bytes can be negated");
-  check_mirrors(layout, spec);
-  check_meetings(layout, spec);
   std::array<int, 3> order = spec.order;
   std::sort(order.begin(), order.end());
   if (order != std::array<int, 3>{0, 1, 2}) throw UsageError("the dimension order must name 0, 1 and 2 once each");
-  if (!spec.widths.empty() && spec.widths.size() != spec.quantities.size())
-    throw UsageError("an exchange of " + std::to_string(spec.quantities.size()) + " fields has widths for " +
-                     std::to_string(spec.widths.size()) + "; give them for each field, or for none");
-  if (layout.has_holes() && spec.corners && layout.dims() > 1) {
-    if (spec.pattern == Pattern::ordered && !layout.grid().meets_itself())
-      throw UsageError(
-          "an ordered exchange cannot fill corners next to a hole of the grid, since they travel through its "
-          "place; use a direct strategy, or corners = false");
-    for (const Quantity& q : spec.quantities)
-      if (q.fills_edges())
-        throw UsageError("field '" + q.name +
-                         "' has an edge that exchanges fill, which excludes corners next to a hole of the "
-                         "grid; use corners = false, or fixed edges");
+}
+
+/// @throws UsageError for corners next to a hole that an exchange cannot fill.
+void check_corners_next_to_holes(const Layout& layout, const ExchangeSpec& spec) {
+  if (!layout.has_holes() || !spec.corners || layout.dims() < 2) return;
+  if (spec.pattern == Pattern::ordered && !layout.grid().meets_itself())
+    throw UsageError(
+        "an ordered exchange cannot fill corners next to a hole of the grid, since they travel through its "
+        "place; use a direct strategy, or corners = false");
+  for (const Quantity& q : spec.quantities)
+    if (q.fills_edges())
+      throw UsageError("field '" + q.name +
+                       "' has an edge that exchanges fill, which excludes corners next to a hole of the "
+                       "grid; use corners = false, or fixed edges");
+}
+
+/// @throws UsageError for layers of a dimension that are negative, or more than a block has cells.
+void check_layers(const Layout& layout, const ExchangeSpec& spec, int d) {
+  int width = 0;
+  for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
+    const ExchangeSpec::Sides sides = spec.sides_of(q);
+    const int low = sides.low[d], high = sides.high[d];
+    if (std::min({low, high, sides.rows_low[d], sides.rows_high[d]}) < 0)
+      throw UsageError("a halo width is negative; use 0 or more layers");
+    if (std::max(low, high) > 0 && std::max(sides.rows_low[d], sides.rows_high[d]) > 0)
+      throw UsageError("field '" + spec.quantities[static_cast<std::size_t>(q)].name +
+                       "' has a halo and ghost rows in " + std::string(1, "xyz"[d]) +
+                       "; an exchange fills the layers of a dimension or carries them along");
+    width = std::max({width, low, high});
   }
-  for (int d = 0; d < layout.dims(); ++d) {
-    int width = 0;
-    for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
-      const ExchangeSpec::Sides sides = spec.sides_of(q);
-      const int low = sides.low[d], high = sides.high[d];
-      if (std::min({low, high, sides.rows_low[d], sides.rows_high[d]}) < 0)
-        throw UsageError("a halo width is negative; use 0 or more layers");
-      if (std::max(low, high) > 0 && std::max(sides.rows_low[d], sides.rows_high[d]) > 0)
-        throw UsageError("field '" + spec.quantities[static_cast<std::size_t>(q)].name +
-                         "' has a halo and ghost rows in " + std::string(1, "xyz"[d]) +
-                         "; an exchange fills the layers of a dimension or carries them along");
-      width = std::max({width, low, high});
-    }
-    const bool meets = layout.grid().meets_itself(d, 0) || layout.grid().meets_itself(d, 1);
-    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 || meets ||
-                           std::any_of(spec.quantities.begin(), spec.quantities.end(),
-                                       [&](const Quantity& q) { return q.edges[d] != Edge::fixed; });
-    if (exchanged && width > layout.smallest_extent(d) && !spec.beyond)
-      throw UsageError("a halo of " + std::to_string(width) + " layers in " + std::string(1, "xyz"[d]) +
-                       " is wider than the smallest block it is filled from (" +
-                       std::to_string(layout.smallest_extent(d)) +
-                       " cells); reduce the depth, use fewer ranks in that dimension, or a larger grid");
-  }
+  const bool meets = layout.grid().meets_itself(d, 0) || layout.grid().meets_itself(d, 1);
+  const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 || meets ||
+                         std::any_of(spec.quantities.begin(), spec.quantities.end(),
+                                     [&](const Quantity& q) { return q.edges[d] != Edge::fixed; });
+  if (exchanged && width > layout.smallest_extent(d) && !spec.beyond)
+    throw UsageError("a halo of " + std::to_string(width) + " layers in " + std::string(1, "xyz"[d]) +
+                     " is wider than the smallest block it is filled from (" +
+                     std::to_string(layout.smallest_extent(d)) +
+                     " cells); reduce the depth, use fewer ranks in that dimension, or a larger grid");
+}
+
+void check_spec(const Layout& layout, const ExchangeSpec& spec) {
+  check_fields(spec);
+  check_mirrors(layout, spec);
+  check_meetings(layout, spec);
+  check_corners_next_to_holes(layout, spec);
+  for (int d = 0; d < layout.dims(); ++d) check_layers(layout, spec, d);
   if (field_bytes(layout, spec) > bound.count.most)
     throw UsageError(
         "fields of more than 10^18 bytes are not possible; use fewer cells, narrower halos or fewer fields");

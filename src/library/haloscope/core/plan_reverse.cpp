@@ -208,11 +208,12 @@ Summand summand_of(const Quantity& q) {
 }
 
 ExchangeSpec as_requested(ExchangeSpec spec) {
+  const bool each_has_widths = spec.widths.size() == spec.quantities.size();  // else the request is wrong, or has none
   std::erase_if(spec.quantities, [](const Quantity& q) { return !q.is_field(); });
   const int halves = spec.motion == Motion::redistribute ? 2 : 1;  // equal ones
   spec.quantities.resize(static_cast<std::size_t>(halves * quantities_of_block(spec)));
   spec.blocks = spec.target_blocks = 1;
-  if (spec.widths.size() > spec.quantities.size()) spec.widths.resize(spec.quantities.size());
+  if (each_has_widths) spec.widths.resize(spec.quantities.size());
   return spec;
 }
 
