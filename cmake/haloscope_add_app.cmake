@@ -142,21 +142,29 @@ void add_@name@_to_@backend@(Kernels& kernels) { @backend@::add_@name@(kernels);
 endfunction()
 
 # Adds a source of device code to a target, without contraction of multiplications and additions, so that a device gives
-# the bits of the CPU. HIP is compiled directly by hipcc: CMake's language HIP needs a complete ROCm installation.
+# the bits of the CPU. HIP is compiled directly by hipcc: CMake's language HIP needs a complete ROCm installation. The
+# objects of an object library leave out what other compilers made, so its users get that as a source.
 function(haloscope_compile_for target backend file)
+  set(scope PRIVATE)
   if(backend STREQUAL "cuda" AND NOT CMAKE_CUDA_COMPILER)
     message(FATAL_ERROR "This Haloscope was built with CUDA, so kernels of devices are compiled for it too: name CUDA among "
                         "the languages of project(), or call enable_language(CUDA)")
   elseif(backend STREQUAL "hip")
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}/hip.o)
+    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${target})
     add_custom_command(
-      OUTPUT ${file}.o DEPFILE ${file}.o.d DEPENDS ${file} VERBATIM
+      OUTPUT ${object} DEPFILE ${object}.d DEPENDS ${file} VERBATIM
       COMMAND ${HALOSCOPE_HIPCC} ${haloscope_hip_architectures} -std=c++20 -O3 -fPIC -ffp-contract=off
               "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
-              -MD -MF ${file}.o.d -x hip -c ${file} -o ${file}.o COMMAND_EXPAND_LISTS)
-    set(file ${file}.o)
+              -MD -MF ${object}.d -x hip -c ${file} -o ${object} COMMAND_EXPAND_LISTS)
+    set(file ${object})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "OBJECT_LIBRARY")
+      set(scope PUBLIC)
+    endif()
   elseif(backend STREQUAL "cuda")
     set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-fmad=false")
     set_target_properties(${target} PROPERTIES CUDA_STANDARD 20 CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
   endif()
-  target_sources(${target} PRIVATE ${file})
+  target_sources(${target} ${scope} ${file})
 endfunction()
