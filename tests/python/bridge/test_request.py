@@ -141,6 +141,21 @@ def test_the_rank_program_refuses_values_that_its_records_could_not_hold(option,
     assert done.returncode == 2 and option in done.stderr and not done.stdout
 
 
+def test_an_option_that_nobody_has_is_refused_by_the_rank_program_with_the_nearest_one():
+    for word in ("--stratgy", "--stratgy=ordered/p2p"):
+        done = run_bounded("laplace2d", "--cells", "8x8", word, "ordered/p2p")
+        assert done.returncode == 2 and "unknown option '--stratgy'; did you mean --strategy" in done.stderr
+    done = run_bounded("laplace2d", "8x8")
+    assert done.returncode == 2 and "'8x8' is not an option, nor the value of one" in done.stderr
+
+
+def test_the_rank_program_takes_one_number_of_cells_for_all_dimensions():
+    for app, cells in (("laplace2d", [9, 9]), ("laplace3d", [9, 9, 9])):
+        done = run_bounded(app, "--cells", "9", "--steps", "1")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[-1])["request"]["cells"] == cells
+
+
 def test_a_field_that_nobody_has_is_refused_by_the_rank_program_with_the_nearest_one():
     wrong = {"kind": "measurement", "id": "a", "request": {"app": "laplace2d", "cells": [8, 8], "dept": 2}}
     done = run_bounded("--request", json.dumps(wrong))

@@ -127,11 +127,25 @@ std::string option_of(std::string field) {
 
 void declare(CLI::App& cli, OptionTexts& texts) {
   cli.allow_windows_style_options(false);
+  cli.allow_extras();  // refused by refuse_extras()
   cli.add_option("app", texts.app, "the app to run")->required();
   for (const ChoiceField& field : choice_fields())
     cli.add_option(option_of(field.name), texts.fields[field.name], field.meaning);
   for (const auto& [name, meaning] : measure_fields()) cli.add_option(option_of(name), texts.fields[name], meaning);
   cli.add_option("--set", texts.set, "NAME=VALUE: a parameter of the app")->take_all()->allow_extra_args(false);
+}
+
+/// @throws UsageError for words that are no option and no value of one.
+void refuse_extras(const CLI::App& cli, const std::vector<std::string>& words) {
+  const std::vector<std::string> extras = cli.remaining();
+  if (extras.empty()) return;
+  for (const std::string& word : words)
+    if (const std::string name = word.substr(0, word.find('=')); name.starts_with("--") && has(extras, word)) {
+      std::vector<std::string> valid;
+      for (const CLI::Option* option : cli.get_options()) valid.push_back(option->get_name());
+      throw UsageError(unknown_name("option", name, valid) + " (in: " + join(words, " ") + ")");
+    }
+  throw UsageError("'" + extras.front() + "' is not an option, nor the value of one (in: " + join(words, " ") + ")");
 }
 
 Json how_from_text(const std::string& name, const std::string& text) {
@@ -158,9 +172,12 @@ Json request_from_words(const std::vector<std::string>& words) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (in: " + join(words, " ") + ")");
   }
+  refuse_extras(cli, words);
   Json request{{"app", texts.app}};
   for (const ChoiceField& field : choice_fields())
     if (cli.count(option_of(field.name)) > 0) request[field.name] = field_from_text(field, texts.fields[field.name]);
+  if (const Json cells = request.value("cells", Json{}); cells.size() == 1)  // one number for all dimensions
+    request["cells"] = std::vector<Json>(static_cast<std::size_t>(find_app(texts.app).dims), cells[0]);
   for (const auto& [name, meaning] : measure_fields())
     if (cli.count(option_of(name)) > 0) request[name] = how_from_text(name, texts.fields[name]);
   for (const std::string& one : texts.set) {
