@@ -101,6 +101,12 @@ def usage_message(error: click.UsageError, words: list[str]) -> str:
     return f"{error.format_message().rstrip('.')} (see '{command} --help')"
 
 
+def owner_of_command(words: list[str]) -> str:
+    """Return the name of the distribution of a command, for reports of its faults."""
+    name = words[0] if words else ""
+    return f"{guests.owner_of(guests.COMMANDS, name)} itself" if name in guest_commands() else "haloscope itself"
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 ok, 1 failed, 2 usage, 3 not available here."""
     try:
@@ -129,7 +135,8 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(TRACE):
             raise
-        say(f"a fault of haloscope itself, {type(error).__name__}: {error}; {TRACE}=1 shows where it is, for a report")
+        at_fault = owner_of_command(sys.argv[1:] if argv is None else argv)
+        say(f"a fault of {at_fault}, {type(error).__name__}: {error}; {TRACE}=1 shows where it is, for a report")
         return errors.FAILED
 
 

@@ -18,13 +18,18 @@ def find_guests(group: str) -> dict[str, metadata.EntryPoint]:
     return {entry.name: entry for entry in metadata.entry_points(group=group)}
 
 
+def owner_of(group: str, name: str) -> str:
+    """Return the name of the distribution of a guest."""
+    entry = find_guests(group)[name]
+    return entry.dist.name if entry.dist else entry.value
+
+
 def load(group: str, name: str) -> Any:
     """Import a guest and return its object. Raises UnavailableError where it cannot be imported."""
-    entry = find_guests(group)[name]
     try:
-        return entry.load()
+        return find_guests(group)[name].load()
     except (ImportError, AttributeError) as error:
-        owner = entry.dist.name if entry.dist else entry.value
+        owner = owner_of(group, name)
         raise UnavailableError(
             f"{owner} has '{name}', which cannot be imported: {error}; install {owner} again, or uninstall it"
         ) from None

@@ -70,6 +70,13 @@ def test_a_guest_that_cannot_be_imported_is_named_with_the_remedy(installed):
     assert misspelt.returncode == 3 and "'misspelt', which cannot be imported" in misspelt.stderr
 
 
+def test_a_fault_of_a_guest_is_reported_as_one_of_its_distribution(installed, monkeypatch):
+    monkeypatch.delenv("HALOSCOPE_TRACE")
+    done = ended(installed, "greet", before="import made_up_study as m; m.command.callback = lambda: 1 / 0; ")
+    assert done.returncode == 1
+    assert done.stderr.startswith("haloscope: a fault of made_up itself, ZeroDivisionError: division by zero; ")
+
+
 def test_help_lists_all_commands_where_one_cannot_be_imported(installed):
     listed = ended(installed, "--help")
     assert listed.returncode == 0
