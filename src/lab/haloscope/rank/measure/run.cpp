@@ -23,15 +23,18 @@ const Choice& checked(const Choice& choice) {
   return choice;
 }
 
-/// Returns a plan of all quantities with room for the widest halo that any stage fills or computes.
-Plan points_of_all(const Candidate& c, int rank) {
+/// Returns a plan of all quantities with room for the widest halo that any stage fills or computes, and for a margin.
+Plan points_of_all(const Candidate& c, int rank, int margin) {
   ExchangeSpec all;
   all.quantities = c.step.quantities;
   all.widths.resize(all.quantities.size());
   const std::vector<Widths> room = room_of(c.step, c.choice.depth);
   for (std::size_t q = 0; q < room.size(); ++q)
     for (int d = 0; d < c.layout.dims(); ++d) all.widths[q].low[d] = all.widths[q].high[d] = room[q][d];
-  return make_plan(c.layout, rank, all);
+  Plan points = make_plan(c.layout, rank, all);
+  for (ExchangeSpec::Sides& sides : points.spec.widths)
+    for (int d = 0; d < c.layout.dims(); ++d) sides.low[d] += margin, sides.high[d] += margin;
+  return points;
 }
 
 /// Returns the sites of the ranks, if the choice depends on them. Collective.
@@ -45,10 +48,10 @@ Sites sites_for(MPI_Comm comm, const Choice& choice) {
 
 }  // namespace
 
-Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options, std::size_t hatch_bytes)
-    : choice_(checked(choice)), candidate_(choice_, sites_for(comm, choice_)), options_(options) {
+Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options, std::size_t hatch_bytes, int margin)
+    : choice_(checked(choice)), candidate_(choice_, sites_for(comm, choice_)), options_(options), margin_(margin) {
   CHECK_MPI(MPI_Comm_rank(comm, &rank_));
-  points_ = points_of_all(candidate_, rank_);
+  points_ = points_of_all(candidate_, rank_, margin_);
   const Index first = candidate_.layout.owned(rank_).lo;
   const KernelContext opening{candidate_.problem, candidate_.step, first, points_.cells, choice.isa, choice.threads};
   sweeper_ = candidate_.app.open ? candidate_.app.open(opening) : std::make_unique<FunctionSweeper>(candidate_.step);

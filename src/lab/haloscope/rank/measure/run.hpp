@@ -29,9 +29,10 @@ class Run {
   /// Collective over `comm`, which must have choice.ranks ranks. See open_run().
   /// @param hatch_bytes  bytes of each of the two staging buffers of a device's fields: all host memory of these
   ///                     fields, except where the host computes walls around them.
+  /// @param margin  layers around the fields and their halos that no sweep may read, for poison_margin().
   /// @throws UsageError for an illegal choice, before any MPI call; UnavailableError for features not available here.
   Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {},
-      std::size_t hatch_bytes = usual_hatch_bytes);
+      std::size_t hatch_bytes = usual_hatch_bytes, int margin = 0);
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -43,6 +44,10 @@ class Run {
   /// Advances by `steps` >= 1 steps, or until App::finished ends the run. @param poison overwrites the exchanged
   /// halos with NaN before each exchange.
   Progress advance(std::int64_t steps, bool poison = false);
+  /// Poisons the margin in all slots. Fields in host memory only.
+  void poison_margin();
+  /// Checks the points that this rank owns. Collective. @throws UsageError if a sweep has read the margin.
+  void require_unread_margin() const;
   /// Runs one sweep of a stage once, by the team, for calibration. Values are unspecified afterwards.
   void sweep_alone(int stage, int sweep);
   /// The same on a device, for apps of several sweeps. @return the seconds that the device took.
@@ -131,6 +136,7 @@ class Run {
   Candidate candidate_;
   RunnerOptions options_;
   int rank_ = 0;
+  int margin_ = 0;
   MemoryKind memory_ = MemoryKind::own;
   Plan points_;                                   // without messages: all quantities, with the widest halos
   std::unique_ptr<Storage> storage_;              // null where only a device has the fields
@@ -149,8 +155,10 @@ class Run {
 };
 
 /// Opens a run; where all ranks have an error, it leaves no resources behind.
-inline std::unique_ptr<Run> open_run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {}) {
-  return collectively(comm, "a run", [&] { return std::make_unique<Run>(comm, choice, options); });
+inline std::unique_ptr<Run> open_run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {},
+                                     int margin = 0) {
+  return collectively(comm, "a run",
+                      [&] { return std::make_unique<Run>(comm, choice, options, usual_hatch_bytes, margin); });
 }
 
 }  // namespace haloscope

@@ -6,6 +6,9 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/combine.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/field/poison.hpp"
 #include "haloscope/rank/measure/run.hpp"
 #include "haloscope/reduce/keys.hpp"
 
@@ -122,6 +125,33 @@ void Run::add_poison() {
     for (const Copy& c : plan.copies) add(c.quantity, c.to);
     poison_->add(std::move(spots));
   }
+}
+
+void Run::poison_margin() {
+  const std::vector<Quantity>& quantities = candidate_.step.quantities;
+  for (int q = 0; q < static_cast<int>(quantities.size()); ++q) {
+    const Box all = points_.allocated(q);
+    for (int d = 0; d < points_.dims; ++d)
+      for (const bool high : {false, true}) {
+        Box box = all;
+        (high ? box.lo : box.hi)[d] = high ? all.hi[d] - margin_ : all.lo[d] + margin_;
+        for (const SlotView& slot : views_[q]) poison(slot, quantities[q], box, {d, high});
+      }
+  }
+}
+
+void Run::require_unread_margin() const {
+  agree(comm_.get(), [&] {
+    for (int q = 0; q < static_cast<int>(candidate_.step.quantities.size()); ++q) {
+      const Quantity& quantity = candidate_.step.quantities[q];
+      const int slot = loop_->at.slot < arrangement().slots(q) ? loop_->at.slot : 0;
+      if (const auto leak = find_poison(views_[q][slot], quantity, points_.owned(q)))
+        throw UsageError("a sweep of app '" + choice_.app + "' reads more than its stage names: " +
+                         name_point(*leak, quantity, candidate_.layout.owned(rank_).lo, points_.dims) +
+                         " depends on points beyond the halo at " + to_string(leak->from) +
+                         "; name more layers in `reads`, for each field that the sweep reads there");
+    }
+  });
 }
 
 void Run::initialise() { initialise(candidate_.problem.parameters.word("initial")); }
