@@ -45,9 +45,9 @@ NOT_ON = {
     9: {"Strategies", "UserExchange"},
 }
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
-# More than 6 ranks are for these alone and, two in each dimension, for the next ones: with all suites they took half of
-# the time of test_cpp_ranks.py.
-CUBES = {"Accumulate", "DeviceExchange", "Hydro"}
+# More than 6 ranks are for these alone and, in `make check-long`, for the next ones: with all suites they took half of
+# the time of test_cpp_ranks.py. 8 ranks are two in each dimension; rows of schroeter2021 require 7 and 8.
+LONG_ON = {7: {"Poisson"}, 8: {"Accumulate", "DeviceExchange", "Hydro", "Poisson"}}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.
 LIMIT_S = 3500 if LONG else 240
 
@@ -67,7 +67,7 @@ def cases(wanted=lambda ranks: ranks <= 1):
         rank_counts = RANK_COUNTS.get(program, (0,))
         for suite in suites(program) or [""]:
             for ranks in filter(wanted, rank_counts if suite else rank_counts[:1]):
-                if ranks > 6 and suite not in MANY_RANKED_SUITES and not (ranks == 8 and suite in CUBES):
+                if ranks > 6 and suite not in MANY_RANKED_SUITES | LONG_ON.get(ranks, set()):
                     continue
                 name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
                 usual = ranks <= MOST_RANKS.get(suite, FEW_RANKS)
