@@ -89,7 +89,10 @@ def binaries(folder: Path) -> list[Path]:
     return [*elf.files_of(folder), *folder.rglob("*.a")]
 
 
-@pytest.mark.parametrize("name", ["exchange", "exchange_abi", "fortran"])
+@pytest.mark.parametrize(
+    "name",
+    ["exchange", "fortran", pytest.param("exchange_abi", marks=pytest.mark.long)],  # `make check-long` builds it
+)
 def test_libraries_of_c_and_fortran_need_no_openmp_and_have_the_number_of_their_interface(prefix, name):
     links = sorted(prefix.rglob(f"libhaloscope_{name}.so*"))
     if not links and name != "exchange":
