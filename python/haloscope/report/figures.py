@@ -64,6 +64,11 @@ def style() -> AbstractContextManager[None]:
     return plt.style.context(["default", STYLE])
 
 
+def legend_label(name: str) -> str:
+    """Return a name for a legend, which leaves out all that begins with an underscore."""
+    return f" {name}" if name.startswith("_") else name
+
+
 class _Powers(LogFormatterSciNotation):
     """Labels of logarithmic axes without formulas: 10\u207b\u00b3."""
 
@@ -105,7 +110,7 @@ def scaling(series: Mapping[str, Sequence[tuple[int, float]]], title: str, weak:
             axes.plot(places, ideal, color=GRID, linewidth=1, zorder=1)
         for name, points in series.items():
             ranks, seconds = zip(*sorted(points), strict=True)
-            axes.plot(ranks, [s * factor for s in seconds], marker="o", markersize=4, label=name)
+            axes.plot(ranks, [s * factor for s in seconds], marker="o", markersize=4, label=legend_label(name))
         axes.set_xscale("log")
         if weak:
             axes.set_ylim(0, axes.get_ylim()[1] * 1.08)

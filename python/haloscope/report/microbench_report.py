@@ -80,10 +80,13 @@ def draw(table: Sequence[Curve], stem: Path) -> list[Path]:
 
 
 def _draw(chart: Chart, axes: Axes, colours: Colormap) -> None:
+    from haloscope.report import figures
+
     for number, (name, line) in enumerate(chart.lines.items()):
         points = [(x, y) for x, y in line.items() if x > 0]  # messages of 0 bytes have no place on the axis
         look: dict[str, Any] = {"color": colours(number % MOST_LINES), "marker": "os^v"[number // MOST_LINES % 4]}
-        axes.plot(*zip(*points, strict=True), label=name, markersize=3, linewidth=1.3, **look)
+        label = figures.legend_label(name)
+        axes.plot(*zip(*points, strict=True), label=label, markersize=3, linewidth=1.3, **look)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.grid(True)

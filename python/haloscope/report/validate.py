@@ -189,7 +189,8 @@ def _scatter(axes: Axes, title: str, points: Sequence[tuple[str, float, float]])
         return
     for number, name in enumerate(sorted({name for name, _, _ in points})):
         x, y = zip(*((1e6 * a, 1e6 * b) for n, a, b in points if n == name), strict=True)
-        axes.plot(x, y, "o", markersize=4, alpha=0.7, color=f"C{number}", label=f"{name} ({len(x)})")
+        label = figures.legend_label(f"{name} ({len(x)})")
+        axes.plot(x, y, "o", markersize=4, alpha=0.7, color=f"C{number}", label=label)
     low, high = min(min(p[1:]) for p in points) * 0.8e6, max(max(p[1:]) for p in points) * 1.25e6
     axes.plot([low, high], [low, high], color=figures.INK, linewidth=1)
     for factor in (0.9, 1.1):

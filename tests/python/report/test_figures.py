@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from xml.etree import ElementTree
 
+import matplotlib.pyplot as plt
 import pytest
 
 from guest_cases import guest_cases
@@ -122,3 +123,13 @@ def test_settings_of_the_current_folder_do_not_govern_figures(tmp_path):
         subprocess.run(program, cwd=folder, check=True, capture_output=True)
         drawn.append((folder / "d" / "demo.svg").read_text())
     assert drawn[0] == drawn[1]
+
+
+def test_names_that_begin_with_an_underscore_stand_in_legends():
+    with figures.style():
+        figure, axes = plt.subplots()
+        for name in ("_sweep", "sweep"):
+            axes.plot([1], [2], label=figures.legend_label(name))
+        shown = [text.get_text().strip() for text in axes.legend().get_texts()]
+    plt.close(figure)
+    assert shown == ["_sweep", "sweep"]
