@@ -245,12 +245,12 @@ bool expect_right_sums_on_device(
     pair->expect_same(slot);
     pair->fill_with_fractions(values);
     pair->upload(stream);
-    run_if_available([&] {  // ipc needs messages both ways
+    const bool shares = run_if_available([&] {  // ipc needs messages both ways
       pair->halo().start_share({}, slot, stream);
       pair->halo().finish(stream);
-      imitated::finish(stream);
-      pair->expect_same_owners(slot);
     });
+    imitated::finish(stream);
+    if (shares) pair->expect_same_owners(slot);
   }
   return true;
 }
