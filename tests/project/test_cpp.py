@@ -47,7 +47,8 @@ NOT_ON = {
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
 # More than 6 ranks are for these alone and, in `make check-long`, for the next ones: with all suites they took half of
 # the time of test_cpp_ranks.py. 8 ranks are two in each dimension; rows of schroeter2021 require 7 and 8.
-LONG_ON = {7: {"Poisson"}, 8: {"Accumulate", "DeviceExchange", "Hydro", "Poisson"}}
+OF_THE_POISSON_SOLVER = {"Poisson", "RmaFence", "Shared"}
+LONG_ON = {7: OF_THE_POISSON_SOLVER, 8: {"Accumulate", "DeviceExchange", "Hydro"} | OF_THE_POISSON_SOLVER}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.
 LIMIT_S = 3500 if LONG else 240
 
