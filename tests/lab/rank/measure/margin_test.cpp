@@ -26,7 +26,6 @@ std::string error_of_reference(Choice choice) {
   Run run(MPI_COMM_WORLD, choice, {}, usual_hatch_bytes, 1);
   return error_of([&] {
     run.initialise();
-    run.poison_margin();
     run.advance(3);
     run.require_unread_margin();
   });

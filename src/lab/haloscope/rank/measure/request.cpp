@@ -135,7 +135,7 @@ void declare(CLI::App& cli, OptionTexts& texts) {
   cli.add_option("--set", texts.set, "NAME=VALUE: a parameter of the app")->take_all()->allow_extra_args(false);
 }
 
-/// @throws UsageError for words that are no option and no value of one.
+/// @throws UsageError for words that belong to no option.
 void refuse_extras(const CLI::App& cli, const std::vector<std::string>& words) {
   const std::vector<std::string> extras = cli.remaining();
   if (extras.empty()) return;

@@ -29,7 +29,7 @@ class Run {
   /// Collective over `comm`, which must have choice.ranks ranks. See open_run().
   /// @param hatch_bytes  bytes of each of the two staging buffers of a device's fields: all host memory of these
   ///                     fields, except where the host computes walls around them.
-  /// @param margin  layers around the fields and their halos that no sweep may read, for poison_margin().
+  /// @param margin  layers around the fields and their halos that no sweep may read; for fields in host memory.
   /// @throws UsageError for an illegal choice, before any MPI call; UnavailableError for features not available here.
   Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {},
       std::size_t hatch_bytes = usual_hatch_bytes, int margin = 0);
@@ -37,15 +37,14 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  /// Fills all quantities with initial data, fixed boundary values in all slots, and NaN in every halo.
+  /// Fills all quantities with initial data, fixed boundary values in all slots, NaN in every halo, and poison in the
+  /// margin.
   void initialise();
   /// The same with other initial data, a word of parameter `initial`.
   void initialise(const std::string& initial);
   /// Advances by `steps` >= 1 steps, or until App::finished ends the run. @param poison overwrites the exchanged
   /// halos with NaN before each exchange.
   Progress advance(std::int64_t steps, bool poison = false);
-  /// Poisons the margin in all slots. Fields in host memory only.
-  void poison_margin();
   /// Checks the points that this rank owns. Collective. @throws UsageError if a sweep has read the margin.
   void require_unread_margin() const;
   /// Runs one sweep of a stage once, by the team, for calibration. Values are unspecified afterwards.
@@ -124,6 +123,7 @@ class Run {
   void update_scalars(int stage, std::int64_t iteration);
   bool ends_early() const;
   void add_poison();
+  void poison_margin();
   void finish_device();
   void refresh() const;
   void read(int quantity, const Box& box, const DeviceFields::LookAtRow& look) const;

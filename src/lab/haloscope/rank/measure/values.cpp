@@ -127,6 +127,7 @@ void Run::add_poison() {
   }
 }
 
+/// Poisons the margin in all slots.
 void Run::poison_margin() {
   const std::vector<Quantity>& quantities = candidate_.step.quantities;
   for (int q = 0; q < static_cast<int>(quantities.size()); ++q) {
@@ -144,8 +145,7 @@ void Run::require_unread_margin() const {
   agree(comm_.get(), [&] {
     for (int q = 0; q < static_cast<int>(candidate_.step.quantities.size()); ++q) {
       const Quantity& quantity = candidate_.step.quantities[q];
-      const int slot = loop_->at.slot < arrangement().slots(q) ? loop_->at.slot : 0;
-      if (const auto leak = find_poison(views_[q][slot], quantity, points_.owned(q)))
+      if (const auto leak = find_poison(views_[q][loop_->at.slot], quantity, points_.owned(q)))
         throw UsageError("a sweep of app '" + choice_.app + "' reads more than its stage names: " +
                          name_point(*leak, quantity, candidate_.layout.owned(rank_).lo, points_.dims) +
                          " depends on points beyond the halo at " + to_string(leak->from) +
@@ -171,6 +171,7 @@ void Run::initialise(const std::string& initial) {
   if (storage_)
     arrangement().each_row({0, arrangement().bytes()},
                            [&](const RowPart& row) { make(row, storage_->all().data() + row.bytes.begin); });
+  if (margin_ > 0) poison_margin();
   if (temporaries_) temporaries_->free_all();
   if (fields_) storage_ ? fields_->upload(*storage_) : fields_->write(make);
   sweeper_->begin();
