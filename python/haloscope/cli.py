@@ -104,7 +104,7 @@ def usage_message(error: click.UsageError, words: list[str]) -> str:
 def owner_of_command(words: list[str]) -> str:
     """Return the name of the distribution of a command, for reports of its faults."""
     name = words[0] if words else ""
-    return f"{guests.owner_of(guests.COMMANDS, name)} itself" if name in guest_commands() else "haloscope itself"
+    return guests.owner_of(guests.COMMANDS, name) if name in guest_commands() else "haloscope"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -135,8 +135,8 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(TRACE):
             raise
-        at_fault = owner_of_command(sys.argv[1:] if argv is None else argv)
-        say(f"a fault of {at_fault}, {type(error).__name__}: {error}; {TRACE}=1 shows where it is, for a report")
+        owner = owner_of_command(sys.argv[1:] if argv is None else argv)
+        say(f"a fault of {owner} itself, {type(error).__name__}: {error}; {TRACE}=1 shows where it is, for a report")
         return errors.FAILED
 
 
