@@ -16,6 +16,8 @@ VENV  := .venv/bin
 # An installed MPI comes first; the MPI that set-up may have put into .venv comes last.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
+# Set in some containers: each of thousands of Python programs would compile its modules, JAX's 600 files too.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON := python tests bench scripts packaging studies conftest.py
 CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'

@@ -30,12 +30,12 @@ def on_ranks(ranks: int, *words) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
+@pytest.mark.parametrize("ranks", or_long([1, 3], [2, 4, 6]))
 def test_random_arrays_get_right_halos_and_nothing_else_changes(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "random_exchanges.py", 10 + ranks, ROUNDS) == ["right"]
 
 
-@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
+@pytest.mark.parametrize("ranks", or_long([1, 3], [2, 4, 6]))
 def test_random_arrays_move_to_another_split_and_nothing_else_changes(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "random_redistributions.py", 40 + ranks, ROUNDS) == ["right"]
 
@@ -50,12 +50,12 @@ def test_ghost_points_beyond_edges_are_filled_by_side(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "filled_edges.py", 60 + ranks, 30) == ["right"]
 
 
-@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
+@pytest.mark.parametrize("ranks", or_long([1, 3], [2, 4, 6]))
 def test_points_beyond_a_fold_have_the_values_of_their_images(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "folded_grid.py", 70 + ranks, 15) == ["right"]
 
 
-@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
+@pytest.mark.parametrize("ranks", or_long([1, 3], [2, 4, 6]))
 def test_points_beyond_the_faces_of_a_cubed_sphere_have_the_values_of_the_next_face(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "cubed_spheres.py", 90 + ranks, 15) == ["right"]
 
@@ -65,13 +65,13 @@ def test_impossible_redistributions_are_refused_on_all_ranks(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "bad_redistributions.py") == ["right"]
 
 
-@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 5, 6]))
+@pytest.mark.parametrize("ranks", or_long([1, 3], [2, 4, 5, 6]))
 def test_accumulating_is_the_transpose_of_the_exchange_with_the_same_bits_by_every_strategy(ranks):
     rounds = {1: 20, 2: 12}.get(ranks, 5)
     assert on_ranks(ranks, RANK_PROGRAMS / "random_accumulations.py", 20 + ranks, rounds) == ["right"]
 
 
-@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [5]))
+@pytest.mark.parametrize("ranks", or_long([1, 3], [2, 5]))
 def test_sums_have_the_bits_of_one_rank(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "random_sums.py", 30 + ranks, 20) == ["right"]
 
@@ -91,7 +91,7 @@ def test_ranks_take_places_beside_those_of_their_node(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "reordered_grids.py") == ["right"]
 
 
-@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
+@pytest.mark.parametrize("ranks", or_long([1, 3], [2, 4, 6]))
 def test_ranks_may_own_several_blocks_or_none(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "several_blocks.py") == ["right"]
 
@@ -101,7 +101,7 @@ def test_stale_halos_are_named_and_found_by_a_guarded_exchange(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "guarded_exchanges.py") == ["named"]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", or_long([1, 3], [2]))
 def test_arrays_on_devices_get_right_halos_with_and_without_streams(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "device_exchanges.py") == ["right"]
 
@@ -111,7 +111,7 @@ def test_bad_requests_are_refused_on_all_ranks(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "bad_exchanges.py") == ["refused"]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", or_long([1, 3], [2]))
 def test_what_one_rank_does_wrong_fails_on_all_whatever_is_raised_by_it(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "wrong_on_one_rank.py") == ["refused"]
 

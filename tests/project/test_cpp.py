@@ -40,11 +40,12 @@ MOST_RANKS = {
 # By number of ranks, slow suites that run there in `make check-long` only. Every test run has them on 1 rank and 3
 # ranks, Transport on 9 and Strategies on 8 too.
 NOT_ON = {
-    2: {"Devices", "DeviceHatch", "DeviceExchange", "Hydro", "OutOfStep", "Poisson"},
     8: {"Transport", "UserExchange"},
     9: {"Strategies", "UserExchange"},
 }
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
+# On 2 ranks in every test run; the other suites run there in `make check-long` only, and everywhere on 3.
+ON_TWO = MANY_RANKED_SUITES | {"Auto", "BlockOrder", "Part", "Stepper", "Steps"}
 # More than 6 ranks are for these alone and, in `make check-long`, for the next ones: with all suites they took half of
 # the time of test_cpp_ranks.py. 8 ranks are two in each dimension; rows of schroeter2021 require 7 and 8.
 OF_THE_POISSON_SOLVER = {"Poisson", "RmaFence", "Shared"}
@@ -73,7 +74,7 @@ def cases(wanted=lambda ranks: ranks <= 1):
                 name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
                 usual = ranks <= MOST_RANKS.get(suite, FEW_RANKS)
                 rare = not usual and (ranks in RARE_RANKS or suite not in MANY_RANKED_SUITES)
-                rare = rare or suite in NOT_ON.get(ranks, ())
+                rare = rare or suite in NOT_ON.get(ranks, ()) or (ranks == 2 and suite not in ON_TWO)
                 yield pytest.param(program, suite, ranks, id=name, marks=[pytest.mark.long] if rare else [])
 
 

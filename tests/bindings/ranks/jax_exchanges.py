@@ -139,7 +139,9 @@ def step(exchange: Callable, u: Any) -> Any:
     """Return one step of a nonlinear stencil that reads all ghost layers of a halo of 1, corners too."""
     u = exchange(u)
     dims = u.ndim
-    around = sum(jnp.roll(u, shift, range(dims)) for shift in itertools.product((-1, 0, 1), repeat=dims))
+    around = u
+    for axis in range(dims):
+        around = around + jnp.roll(around, 1, axis) + jnp.roll(around, -1, axis)
     inside = tuple(slice(1, -1) for _ in range(dims))
     return u.at[inside].set(jnp.sin((0.3 * u + 0.2 * around + 0.1 * u * u)[inside]))
 
