@@ -145,6 +145,10 @@ def test_an_option_that_nobody_has_is_refused_by_the_rank_program_with_the_neare
     for word in ("--stratgy", "--stratgy=ordered/p2p"):
         done = run_bounded("laplace2d", "--cells", "8x8", word, "ordered/p2p")
         assert done.returncode == 2 and "unknown option '--stratgy'; did you mean --strategy" in done.stderr
+    done = run_bounded("--otput", "x", "laplace2d", "--cells", "8x8")
+    assert done.returncode == 2 and "unknown option '--otput'; did you mean --output" in done.stderr
+    done = run_bounded("laplace2d", "--cells", "8x8", "--output", "x")
+    assert done.returncode == 2 and "option '--output' comes before the app" in done.stderr
     done = run_bounded("laplace2d", "8x8")
     assert done.returncode == 2 and "'8x8' is not an option, nor the value of one" in done.stderr
 

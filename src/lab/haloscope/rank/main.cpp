@@ -45,7 +45,8 @@ struct Arguments {
   int expect_ranks = 0;
   double watchdog = 0;
   bool info = false, describe = false;
-  std::vector<std::string> app;  // APP and its options, without requests
+  std::vector<std::string> app;      // APP and its options, without requests
+  std::vector<std::string> options;  // names of the options that come before APP
 };
 
 /// Returns the reason why a text cannot name a launch in records, "" if it can. By the records' schema.
@@ -97,6 +98,7 @@ Arguments parse_arguments(int argc, char** argv) {
     throw UsageError(error.what());
   }
   a.app = cli.remaining();
+  for (const CLI::Option* option : cli.get_options()) a.options.push_back(option->get_name());
   return a;
 }
 
@@ -191,7 +193,7 @@ std::vector<Line> read_requests(const Arguments& a) {
   if (!a.request.empty()) return {line_of(a.request, "")};
   if (a.app.empty()) return {};
   Line line;
-  line.request = request_from_words(a.app);
+  line.request = request_from_words(a.app, a.options);
   return {line};
 }
 
@@ -269,9 +271,9 @@ void print_checks(const std::string& path) {
   }
 }
 
-void print_description(const std::vector<std::string>& words) {
-  if (words.empty()) throw UsageError("--describe needs an app");
-  const Json request = request_from_words(words);
+void print_description(const Arguments& a) {
+  if (a.app.empty()) throw UsageError("--describe needs an app");
+  const Json request = request_from_words(a.app, a.options);
   const App& app = find_app(request["app"].get<std::string>());
   Parameters::Given set;
   for (const Parameter& p : parameters_of(app))
@@ -359,7 +361,7 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
     static_cast<void>(device::host::imitation());  // a wrong environment ends the program here
     arguments = parse_arguments(argc, argv);
     if (!arguments.check.empty() || arguments.describe) {  // no MPI: anywhere, immediately
-      arguments.describe ? print_description(arguments.app) : print_checks(arguments.check);
+      arguments.describe ? print_description(arguments) : print_checks(arguments.check);
       return 0;
     }
     if (!arguments.info && arguments.probe.empty()) lines = read_requests(arguments);

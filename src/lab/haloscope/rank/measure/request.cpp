@@ -136,13 +136,17 @@ void declare(CLI::App& cli, OptionTexts& texts) {
 }
 
 /// @throws UsageError for words that belong to no option.
-void refuse_extras(const CLI::App& cli, const std::vector<std::string>& words) {
+void refuse_extras(const CLI::App& cli, const std::vector<std::string>& words,
+                   const std::vector<std::string>& program_options) {
   const std::vector<std::string> extras = cli.remaining();
   if (extras.empty()) return;
   for (const std::string& word : words)
     if (const std::string name = word.substr(0, word.find('=')); name.starts_with("--") && has(extras, word)) {
-      std::vector<std::string> valid;
-      for (const CLI::Option* option : cli.get_options()) valid.push_back(option->get_name());
+      if (has(program_options, name)) throw UsageError("option '" + name + "' comes before the app: give it first");
+      std::vector<std::string> valid = program_options;
+      for (const CLI::Option* option : cli.get_options())
+        if (const std::string other = option->get_name(); other.starts_with("--") && !has(valid, other))
+          valid.push_back(other);
       throw UsageError(unknown_name("option", name, valid) + " (in: " + join(words, " ") + ")");
     }
   throw UsageError("'" + extras.front() + "' is not an option, nor the value of one (in: " + join(words, " ") + ")");
@@ -162,7 +166,7 @@ Json how_from_text(const std::string& name, const std::string& text) {
 
 }  // namespace
 
-Json request_from_words(const std::vector<std::string>& words) {
+Json request_from_words(const std::vector<std::string>& words, const std::vector<std::string>& program_options) {
   OptionTexts texts;
   CLI::App cli;
   declare(cli, texts);
@@ -172,7 +176,7 @@ Json request_from_words(const std::vector<std::string>& words) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (in: " + join(words, " ") + ")");
   }
-  refuse_extras(cli, words);
+  refuse_extras(cli, words, program_options);
   Json request{{"app", texts.app}};
   for (const ChoiceField& field : choice_fields())
     if (cli.count(option_of(field.name)) > 0) request[field.name] = field_from_text(field, texts.fields[field.name]);

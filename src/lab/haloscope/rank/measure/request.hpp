@@ -34,8 +34,10 @@ nlohmann::json measure_json(const Request& request);
 std::vector<std::pair<std::string, std::string>> measure_fields();
 
 /// The request from APP and options on a command line: `laplace2d --cells 64x64 --set weights=...`.
-/// @throws UsageError for an unknown option or a value that cannot be.
-nlohmann::json request_from_words(const std::vector<std::string>& words);
+/// @param program_options  options of the program itself, which come before APP.
+/// @throws UsageError for an unknown option, with the nearest ones of both, or a value that cannot be.
+nlohmann::json request_from_words(const std::vector<std::string>& words,
+                                  const std::vector<std::string>& program_options);
 
 /// Help text of those options.
 std::string request_help();
