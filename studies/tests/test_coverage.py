@@ -33,7 +33,7 @@ ROWS = {row.id: row for some in CHECKLISTS.values() for row in some}
 
 
 def python(name: str, ids: str, outcome: str = "", **properties) -> str:
-    """A test case of the report, with its ids and what else it says of itself."""
+    """A test case of the report, with its ids and its other properties."""
     items = "".join(f'<property name="{k}" value="{v}"/>' for k, v in {"ids": ids, **properties}.items())
     return (
         f'<testcase classname="tests.python.test_a" name="{name}"><properties>{items}</properties>{outcome}</testcase>'
@@ -73,7 +73,7 @@ def state(page: str, row: str) -> str:
 
 
 def reason(page: str, row: str) -> str:
-    """What the page says is missing, "" where the row holds."""
+    """The page's text of a missing part, "" where the row holds."""
     found = re.search(rf"^- \*\*(?:\w+, )*{row}(?:, \w+)*\*\*: (.+)$", page, re.MULTILINE)
     return found[1] if found else ""
 

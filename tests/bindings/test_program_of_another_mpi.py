@@ -87,7 +87,7 @@ def test_the_package_refuses_a_project_for_another_mpi(prefix, tmp_path, languag
 @pytest.mark.parametrize("mpi", MACROS)
 @pytest.mark.parametrize("function", ["hs_grid_create", "hs_doctor"])
 def test_the_first_call_of_a_program_for_another_mpi_is_refused(function, mpi):
-    """Without a look at its handles, which are none here."""
+    """Without a check of its handles: it has none here."""
     library = ctypes.CDLL(str(build.library(build.EXCHANGE_LIBRARY)))
     library.hs_last_error.restype = ctypes.c_char_p
     one = "Open MPI" if build.mpi().startswith("Open MPI") else "MPICH"

@@ -88,7 +88,7 @@ contains
     call pass(type, bytes, add)
     call halo%open(grid, strategy=every_rank)
     call pass(other, bytes, rebind)
-    call expect(stat == stat_of_slots .and. text == text_of_slots, 'rebind() says what add_slot() does: '//trim(text))
+    call expect(stat == stat_of_slots .and. text == text_of_slots, 'rebind() refuses as add_slot(): '//trim(text))
     call halo%free()
   end subroutine
 

@@ -108,7 +108,7 @@ TEST(Network, AMessageOccupiesWhatItSharesForItsGapAndItsBytes) {
                       Locality::network);
   };
   const double alone = 1 + 0.5 * 8;
-  EXPECT_EQ(law("{}").occupied(alone), alone) << "its whole latency, unless the profile says otherwise";
+  EXPECT_EQ(law("{}").occupied(alone), alone) << "its whole latency, unless the profile has another";
   EXPECT_DOUBLE_EQ(law(R"({"gap_s": 0})").occupied(alone), 4);
   EXPECT_DOUBLE_EQ(law(R"({"gap_s": 0.25})").occupied(alone), 4.25);
   EXPECT_DOUBLE_EQ(law(R"({"gap_s": 3})").occupied(alone), 7) << "a gap may be longer than the latency";
@@ -162,7 +162,7 @@ TEST(Steps, MoreNeighboursWaitLongerForTheSlowest) {
 TEST(Steps, RanksWaitAShareOfShortSweepsAndTheRootOfLongOnes) {
   StepCost steps;
   steps.far_waiting_share.value = 0.1;
-  EXPECT_EQ(steps.waiting(1, 1, 4), 2 * steps.waiting(1, 1, 2)) << "for ever, unless the profile says otherwise";
+  EXPECT_EQ(steps.waiting(1, 1, 4), 2 * steps.waiting(1, 1, 2)) << "without a limit, unless the profile has one";
   steps.waiting_span_s.value = 1e-3;
   EXPECT_NEAR(steps.waiting(1, 1, 1e-6), 0.1 * 1e-6, 1e-9);
   EXPECT_NEAR(steps.waiting(1, 1, 4) / steps.waiting(1, 1, 1), 2, 1e-3);

@@ -136,7 +136,7 @@ def crashing_build(folder: Path) -> Path:
 
 
 def kill_when(words: list[str], file: Path, lines: int, how: signal.Signals) -> int:
-    """Start a run and end it by a signal once a file of its results has so many lines; its code."""
+    """Start a run and end it by a signal once a file of its results has `lines` lines; its code."""
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as run:
         while run.poll() is None and not (file.exists() and file.read_bytes().count(b"\n") >= lines):
             time.sleep(0.01)
@@ -307,7 +307,7 @@ def tools(tmp_path, monkeypatch):
 
 
 def share_device(kernels: str | Path, folder: Path) -> gpu_ranks.SharedDevice:
-    """A started daemon of MPS, for a program that asks for the device."""
+    """A started daemon of MPS, for a program that uses the device."""
     programs = gpu_ranks.Programs(Path(kernels), None, "mpiexec")
     log, deadline = gpu_run.Log(folder / "log"), gpu_run.Deadline(100)
     shared = gpu_ranks.SharedDevice(programs, "cuda", log, deadline, folder)

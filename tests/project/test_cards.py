@@ -19,7 +19,7 @@ PAGES = ("README.md", "docs/understand/measured/gpu.md", "studies/coverage.md")
 
 
 def device(name: str, imitated: bool = False) -> dict:
-    """What a run says of its device."""
+    """A run's description of its device."""
     return {"figure": "gpu-device", "case": "device", "device": name, "imitated": imitated}
 
 

@@ -20,7 +20,7 @@ PROGRAMS = ("test_core", "test_device", "test_kernels", "test_mpi", "test_thread
 RANK_COUNTS = {"test_mpi": (1, 2, 3, 4, 6, 7, 8, 9)}  # the others run without mpiexec
 RARE_RANKS = (4, 6, 7)  # in `make check-long` only, unless MOST_RANKS allows them
 # With many more ranks than cores a spinning MPI takes seconds for what takes milliseconds otherwise; the suites of
-# single transports run on so many in `make check-long` only.
+# single transports run there in `make check-long` only.
 FEW_RANKS = 3
 ALONE = (
     "BlockSetup",

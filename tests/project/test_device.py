@@ -75,7 +75,7 @@ def nvcc() -> str:
 
 
 def run(*words) -> str:
-    """Run a compiler or CMake, which must succeed; everything it said."""
+    """Run a compiler or CMake, which must succeed; its whole output."""
     done = ended(*words, cwd=ROOT)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return done.stdout + done.stderr

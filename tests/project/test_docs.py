@@ -1,4 +1,4 @@
-"""The commands that docs/ tells the reader to type work and show what the text says."""
+"""The commands in docs/ work and show the output that the text describes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ PLANNED = f"6 messages, {8 * 2 * (32 * 32 + 34 * 32 + 34 * 34)} bytes"  # blocks
 
 @pytest.fixture(scope="module")
 def consumer(prefix, tmp_path_factory) -> Path:
-    """The build directory of the other project, which knows nothing but the prefix."""
+    """The build directory of the other project, which has only the prefix."""
     place = tmp_path_factory.mktemp("consumer")
     run("cmake", "-S", CONSUMER, "-B", place, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", place)
@@ -222,7 +222,7 @@ def error_of(*words) -> str:
 
 
 def compile_fortran(prefix: Path, place: Path, source: str) -> subprocess.CompletedProcess[str]:
-    """Have the compiler look at a source that uses the installed module."""
+    """Have the compiler check a source that uses the installed module."""
     (place / "source.f90").write_text(source)
     words = ["gfortran", "-fsyntax-only", "-Wall", "-Wextra", f"-I{prefix / 'include' / 'haloscope' / 'fortran'}"]
     return ended(*words, "source.f90", cwd=place)

@@ -1,4 +1,4 @@
-"""What says what the project is, agrees: versions, the changelog, and the recipe for Spack.
+"""Descriptions of the project agree: versions, the changelog, and the recipe for Spack.
 
 Spack itself is not needed: stand-ins for its modules write down what the recipe declares and calls.
 """

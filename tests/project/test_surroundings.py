@@ -230,7 +230,7 @@ FetchContent_MakeAvailable(haloscope)""",
 
 
 def configure(folder: Path, how: str) -> str:
-    """Configure a project that includes this one as `how` says; return what CMake prints of the project's own
+    """Configure a project that includes this one by `how`; return CMake's output of the project's own
     settings.
     """
     folder.mkdir()

@@ -25,7 +25,7 @@ class Loop:
     """A loop of a kernel; a loop within it counts once.
 
     `loads`, `stores`: bytes of each of a thread's accesses to global memory, in their order.
-    `first_loads`: loads before the first store that follows one, which are under way at once.
+    `first_loads`: loads before the first store that follows one, which are in flight together.
     """
 
     instructions: int

@@ -65,7 +65,7 @@ PLAN = {
 }
 MOST_RANKS = 5000  # that a document is worked out for, so that many documents have their turn
 LIMIT_S = 60
-UNKNOWN = "failed inside"  # what the library says of an exception that it does not expect
+UNKNOWN = "failed inside"  # the library's word for an exception that it does not expect
 
 
 def text(value: object) -> bytes:

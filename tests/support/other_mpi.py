@@ -50,7 +50,7 @@ class OtherMpi:
 
 
 def get(name: str, *targets: str) -> OtherMpi:
-    """Return the build on an MPI that scripts/other_mpi.sh knows, with `targets`; skips where it is not to be had."""
+    """Return the build on an MPI of scripts/other_mpi.sh, with `targets`; skips where it cannot be installed."""
     return fetched(name, *(targets or NEEDED))
 
 

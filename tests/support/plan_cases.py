@@ -1,4 +1,4 @@
-"""Random layouts and exchanges, and a world of global identities in which plans are carried out by hand."""
+"""Random layouts and exchanges, and a world of global identities in which plans run by hand."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def halo(plan: bridge.Plan, q: int) -> set:
 
 
 def exchange(layout: bridge.Layout, plans: list[bridge.Plan]) -> list[dict]:
-    """Carry out one exchange, round by round; return per rank a map (quantity, local point) -> global identity."""
+    """Run one exchange, round by round; return per rank a map (quantity, local point) -> global identity."""
     fields = [
         {
             (q, point): identity(layout, plan.rank, point, plan.spec.quantities[q])
@@ -174,7 +174,7 @@ def exchange(layout: bridge.Layout, plans: list[bridge.Plan]) -> list[dict]:
 
 
 def mirror_edges(plan: bridge.Plan, field: dict) -> None:
-    """Carry out the copies beyond edges, each of which may read what an earlier one wrote."""
+    """Run the copies beyond edges, each of which may read what an earlier one wrote."""
     for c in plan.copies:
         if c.round == plan.rounds:
             for to, at in zip(c.to.cells(), c.to.shifted(c.shift).cells(), strict=True):
@@ -195,7 +195,7 @@ def without_ranks(plan: bridge.Plan) -> bridge.Plan:
 
 
 def classes_of(plans: list[bridge.Plan]) -> list[list[int]]:
-    """Return the ranks whose plans differ in nothing but rank numbers, together."""
+    """Return the ranks whose plans differ only in rank numbers, together."""
     classes: dict[bridge.Plan, list[int]] = {}
     for plan in plans:
         classes.setdefault(without_ranks(plan), []).append(plan.rank)

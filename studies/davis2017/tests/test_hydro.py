@@ -175,7 +175,7 @@ def test_variants_of_exchange_overlap_and_threads_give_the_same_bits(haloscope):
     assert len(found) == 3 + 4 * 3  # one thread has no pieces, and comm-thread needs two
     assert {r["verification"]["status"] for r in found} == {"passed"}
     assert len({r["verification"]["checksum"] for r in found}) == 1
-    # sums are added piece by piece, in the order of the pieces whoever takes them
+    # sums are added piece by piece, in the order of the pieces, on any thread
     sums = {r["request"].get("piece", 0): set() for r in found}
     for r in found:
         if r["request"]["schedule"] != "comm-thread" and r["request"]["threads"] == 2:

@@ -1,4 +1,4 @@
-"""Non-negative least squares on relative errors: recovers what was put in, and says what the data do not tell."""
+"""Non-negative least squares on relative errors: recovers its input, and names what the data leave open."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def request(variant: str, /, **more) -> dict:
 def run(
     ranks: int, lines: list[dict], folder: Path, program: Path | None = None, **environment: str
 ) -> tuple[int, str, list]:
-    """Run requests on some ranks. Returns the exit code, what was said and the records."""
+    """Run requests on some ranks. Returns the exit code, the messages and the records."""
     (folder / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
     program = program or build.rank_program()
     words = ["--requests", folder / "lines", "--output", folder / "r.jsonl"]

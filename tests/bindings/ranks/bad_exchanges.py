@@ -1,4 +1,4 @@
-"""What cannot be exchanged is refused on all ranks alike, with a text that says what to do; the ranks go on.
+"""Impossible exchanges are refused on all ranks, with a text that names the remedy; the ranks go on.
 
 Run by ranks: `mpiexec -n N python bad_exchanges.py`.
 """
@@ -23,7 +23,7 @@ FIRST = COMM.rank == 0
 
 
 def refused(part: str, call, *arguments, **options) -> None:
-    """All ranks get an error that says `part`."""
+    """All ranks get an error that contains `part`."""
     with pytest.raises(UsageError) as caught:
         call(*arguments, **options)
     assert part in str(caught.value), str(caught.value)

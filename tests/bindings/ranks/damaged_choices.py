@@ -22,7 +22,7 @@ comm = MPI.COMM_WORLD
 
 
 def exchanged(count: int) -> str:
-    """Exchange so many times, or until the choice is made; return whether it was known. AssertionError: halos are
+    """Exchange `count` times, or until the choice is made; return whether it was cached. AssertionError: halos are
     wrong.
     """
     grid = haloscope.Grid(comm, CELLS, periodic=True)

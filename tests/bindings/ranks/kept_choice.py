@@ -1,6 +1,6 @@
 """Exchanges by the default strategy until it has decided; rank 0 prints whether an earlier program's choice was known.
 
-Run by ranks: `mpiexec -n N python kept_choice.py [CELLS]`, with so many cells along each axis.
+Run by ranks: `mpiexec -n N python kept_choice.py [CELLS]`, with CELLS cells along each axis.
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ def check_one(draw: random.Random) -> None:
 
 
 def check_many(check: Callable[[random.Random], None], name: str) -> None:
-    """Make the checks that the command line asks for, SEED ROUNDS; say which one failed, or that all are right."""
+    """Make the checks of the command line, SEED ROUNDS; print the one that failed, or that all are right."""
     seed, rounds = map(int, sys.argv[1:])
     for number in range(rounds):
         try:

@@ -48,7 +48,7 @@ def object_with(**members: object) -> object:
 
 
 def fails(call: Callable[[], object], part: str = "", kind: type = HaloscopeError) -> None:
-    """All ranks get an error: the rank at fault one that says `part`, the others the same with its number."""
+    """All ranks get an error: the rank at fault one that contains `part`, the others the same with its number."""
     with pytest.raises(kind) as caught:
         call()
     message = str(caught.value)

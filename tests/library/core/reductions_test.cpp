@@ -293,7 +293,7 @@ TEST(ReductionsInPlace, EachStepEndsWithItsOwn) {
         EXPECT_GT(reduces[step], last_sweep);
         EXPECT_TRUE(after(whole, reduces[step]).contains(last_sweep)) << "step " << step;
       }
-      EXPECT_TRUE(ops_of(whole, OpKind::reduced).empty()) << "the run asks for the numbers";
+      EXPECT_TRUE(ops_of(whole, OpKind::reduced).empty()) << "the run requests the numbers";
     }
 }
 
@@ -316,7 +316,7 @@ TEST(ReductionsInPlace, OfTheLastStepAloneAreInItsBodyAlone) {
   const Reduction residual{.name = "residual", .last_only = true};
   EXPECT_TRUE(ops_of(pipeline(3, Series::body, 1, false, residual), OpKind::reduce).empty());
   const Program last = pipeline(3, Series::body, 1, true, residual);
-  EXPECT_EQ(only(last, OpKind::reduce), static_cast<int>(last.ops.size()) - 1) << "no line is under way any more";
+  EXPECT_EQ(only(last, OpKind::reduce), static_cast<int>(last.ops.size()) - 1) << "no line is in flight any more";
 }
 
 TEST(ReductionsInPlace, AnExchangeAloneHasNone) {
@@ -338,7 +338,7 @@ TEST(ReductionJson, HasTheWayAndTheTypeBothWays) {
                                .type = NumberType::integer},
                               {.name = "lists", .op = ReduceOp::max, .sweep = 0, .by = ReduceBy::lists},
                               {.name = "plain", .op = ReduceOp::min}};
-  const Step step = resolved({app.quantities, app.stages}, 2, "told");
+  const Step step = resolved({app.quantities, app.stages}, 2, "sent");
   const auto again = described_step(to_json(step)).stages[0].reductions;
   ASSERT_EQ(again.size(), 3u);
   for (std::size_t r = 0; r < again.size(); ++r) {

@@ -1,4 +1,4 @@
-"""Advice: candidates ranked with reasons, equal ones said to be equal, and what would change the answer."""
+"""Advice: candidates ranked with reasons, equal ones named as equal, and changes that would lead to another answer."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_code_it_prints_is_a_choice_that_can_run(haloscope):
 
 
 def uncertain(data):
-    """Parameters with intervals, and a model that is 30 % off in what it says of exchanges."""
+    """Parameters with intervals, and a model whose exchanges are 30 % off."""
     data["discrepancy"] = {"compute": 0.05, "exchange": 0.3}
     for row in data["network"]["classes"]["socket"]["segments"]:
         make_uncertain(row, "latency_s", 0.1)

@@ -254,7 +254,7 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_a_launch_that_takes_long_is_reported_and_not_ended_by_default(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.05")  # it lasts longer than one look at the ranks
+    monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.05")  # it lasts longer than one check of the ranks
     request = Request.of(bridge.Choice("laplace2d", (64, 64), ranks=2), seconds=0.5, repetitions=2)
     measurer = isolated.Isolated(tmp_path / "t.jsonl")
     assert measurer.timeout_s == math.inf

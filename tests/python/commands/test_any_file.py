@@ -1,4 +1,4 @@
-"""Whatever a file holds: an exit code from 0 to 3, one line of error that says what to do, and no fault of the
+"""Any content of a file: an exit code from 0 to 3, one line of error with a remedy, and no fault of the
 program.
 """
 

@@ -1,4 +1,4 @@
-"""Whatever is typed: an exit code from 0 to 3, one line that says what to do, no traceback, no file touched that is not
+"""Any input: an exit code from 0 to 3, one line with a remedy, no traceback, no file touched that is not
 ours.
 """
 

@@ -31,7 +31,7 @@ def has_choice(name: str) -> bool:
 
 
 def request_of(*words) -> Request:
-    """What `haloscope run WORDS...` asks for."""
+    """The requests of `haloscope run WORDS...`."""
     options = run_command.command.make_context("run", list(words)).params
     app = bridge.find_app(options.pop("app"))
     [request] = measured_space(app, options).requests

@@ -97,7 +97,7 @@ class Maker:
         return self
 
     def exchange(self, transport: str, launch: int, seconds: float, messages: int, size: int, run: int = 0) -> None:
-        """An exchange of equal messages, of one stretch each or of stretches of `run` bytes."""
+        """An exchange of equal messages, of one contiguous run each or of runs of `run` bytes."""
         total = messages * size
         point = {
             "messages": messages,
@@ -139,7 +139,7 @@ class Maker:
         return self
 
     def pack(self, near: float, far: float) -> Maker:
-        """Packing of rows of 8 and 32 bytes at so many seconds per row, in blocks below and above 1 MB."""
+        """Packing of rows of 8 and 32 bytes at fixed seconds per row, in blocks below and above 1 MB."""
         for launch in range(LAUNCHES):
             for block, row_s in ((1e5, near), (4e5, near), (4e6, far), (1.6e7, far)):
                 for row_bytes, rows in ((8, 256), (8, 2048), (32, 512)):

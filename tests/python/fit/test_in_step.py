@@ -43,7 +43,7 @@ def choice(app: str, side: int, grid: str, schedule: str = "bulk", transport: st
 
 
 def measured(machine: profile.Profile, c: bridge.Choice, launch: int, noise: float = 0.0) -> dict:
-    """The record of a step that costs what a profile says."""
+    """The record of a step with the costs of a profile."""
     found = predict.predict(c, machine, samples=0)
     factor = math.exp(np.random.default_rng([launch, zlib.crc32(str(c).encode())]).normal(0, noise)) if noise else 1.0
     phases = {
@@ -108,7 +108,7 @@ def test_how_long_a_slower_rank_stays_so_is_found_from_sweeps_that_last_longer(t
 
 
 def test_what_whole_steps_save_is_found_as_the_model_takes_it(toy, machine):
-    """Messages under way together save a shorter flight once. Taken off once for each, this is 14 % off."""
+    """Messages in flight together save a shorter flight once. Taken off once for each, this is 14 % off."""
     quicker = changed(machine, lambda d: d["transports"].update(p2p={"per_message_s": -3e-7}))
     check_predictions(fitted(toy, records(quicker, bulk())), quicker, bulk(), rel=0.08, key="exchange_s")
 
@@ -137,7 +137,7 @@ def one_node(data: dict) -> None:
 
 
 def test_a_step_like_one_that_was_measured_takes_what_that_took(toy):
-    """One block takes longer than any cost tells: predictions for it follow, those for others do not."""
+    """One block takes longer than any cost explains: predictions for it follow, those for others do not."""
     node = changed(toy, one_node)
     machine, odd = truth(node), bulk()[3]
     found = records(machine, bulk())

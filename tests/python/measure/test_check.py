@@ -1,5 +1,5 @@
-"""`haloscope check`: results that depend on the number of ranks are found, placed, and told from what else goes
-wrong.
+"""`haloscope check`: results that depend on the number of ranks are found, placed, and distinguished from other
+faults.
 """
 
 from __future__ import annotations

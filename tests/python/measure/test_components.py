@@ -18,7 +18,7 @@ def spread(values) -> dict:
 
 
 def record(by_component: dict, step_s: float = 1.0) -> dict:
-    """Return the parts of a record that the functions look at; values of all ranks by component."""
+    """Return the parts of a record that the functions read; values of all ranks by component."""
     return {
         "components_s": {name: spread(values) for name, values in by_component.items()},
         "time_s": {"repetitions": [step_s]},

@@ -1,4 +1,4 @@
-"""Runs with fields on a device, here one imitated by threads of the CPU: every schedule, what is told."""
+"""Runs with fields on a device, here one imitated by threads of the CPU: every schedule, all records and messages."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_a_grid_too_large_for_the_device_is_refused_with_both_numbers_and_the_re
     assert int(found[512, 512]["reason"].split(" bytes are needed")[0].split()[-1]) >= 2 * 8 * 512 * 512
 
 
-# ---- what is recorded and told ---------------------------------------------------------------------------------------
+# ---- records and messages -------------------------------------------------------------------------------------------
 
 
 def test_a_record_says_which_device_and_how_long_its_parts_took(measured):

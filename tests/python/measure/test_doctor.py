@@ -1,4 +1,4 @@
-"""`haloscope doctor` tries this allocation and says what is broken, what is only slow, and what to do."""
+"""`haloscope doctor` tries this allocation and names faults, slow parts and remedies."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_each_mpi_function_that_fails_is_named_with_the_strategies_that_it_rules
         verdicts["MPI: shared-aligned"].verdict == WARNING and "does without" in verdicts["MPI: shared-aligned"].remedy
     )
     assert verdicts["MPI: partitioned"].verdict == WARNING and "partitioned" in verdicts["MPI: partitioned"].remedy
-    assert mpi.judge_functions({}, known)[0].verdict == NOT_HERE  # what is known says nothing about this launcher
+    assert mpi.judge_functions({}, known)[0].verdict == NOT_HERE  # the known facts are not about this launcher
 
 
 def test_an_mpi_that_dies_of_device_memory_is_a_warning_and_one_that_garbles_it_is_broken():

@@ -382,9 +382,9 @@ def test_a_rank_that_hydra_ended_itself_is_not_taken_for_the_one_that_died(tmp_p
     assert faults.diagnose(waiting, log, 9).rank == 1
     circle = board(tmp_path / "c", (11, 5, 8, 0, 1), (12, 5, 7, 0, 0))  # rank 0 had rank 1's message and went on
     assert faults.diagnose(circle, log, 9).rank == 1
-    level = board(tmp_path / "d", (11, 5, 7, 0, 1), (12, 5, 7, 0, 0))  # nothing tells them apart: hydra's word counts
+    level = board(tmp_path / "d", (11, 5, 7, 0, 1), (12, 5, 7, 0, 0))  # indistinguishable: hydra's word counts
     assert faults.diagnose(level, log, 9).rank == 0
-    # Hydra itself failed and names nobody: the board alone tells.
+    # Hydra itself failed and names no rank: the board alone has it.
     assert faults.diagnose(waiting, ["[mpiexec@host] main: callback returned error status"], 255).rank == 1
 
 

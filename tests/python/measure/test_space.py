@@ -1,4 +1,4 @@
-"""Spaces of requests: each piece of work once, what cannot be set aside, the order of a launch."""
+"""Spaces of requests: each piece of work once, work that cannot be skipped, the order of a launch."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def trace(haloscope, *words, **options) -> list[dict]:
 
 
 def clocks_us(file: Path) -> list[tuple[float, float]]:
-    """What a trace says of each rank's clock: how far it was off that of rank 0, and how sure that is."""
+    """Each rank's clock in a trace: its offset from the clock of rank 0, and the error of that."""
     labels = [e["args"]["labels"] for e in json.loads(file.read_text()) if e["name"] == "process_labels"]
     found = [re.fullmatch(r"clock ([+-][\d.]+) us \+- ([\d.]+) us", label) for label in labels]
     return [(float(match[1]), float(match[2])) for match in found]

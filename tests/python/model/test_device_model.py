@@ -51,7 +51,7 @@ PLAIN = {"app": "laplace2d", "cells": (2048, 2048), "ranks": 2, "process_grid": 
 
 
 def ask(machine, **more) -> predict.Prediction:
-    """Predict without an interval; bulk and staged unless said otherwise."""
+    """Predict without an interval; bulk and staged by default."""
     return predict.predict(bridge.Choice(**PLAIN | {"strategy": "ordered/staged"} | more), machine, samples=0)
 
 
@@ -104,7 +104,7 @@ def test_a_kernel_that_waits_costs_a_launch_and_signals_instead_of_copies(machin
 
 
 def test_a_stream_that_waits_itself_costs_signals_instead_of_events_and_a_launch(machine):
-    """Each way a word instead of what the host notices (2 us) or hands over (1 us) once it knows."""
+    """Each way a word instead of the time in which the host notices (2 us) or returns (1 us)."""
     staged, stream = (ask(machine, strategy=f"ordered/staged{n}") for n in ("", ":stream"))
     assert stream.terms["d2h"] == staged.terms["d2h"]
     assert stream.terms["h2d"] == pytest.approx(staged.terms["h2d"] + 1.5e-6 - 1e-6)

@@ -113,7 +113,7 @@ def test_a_machine_that_changed_while_it_was_calibrated_is_told():
     (text,) = pace.changes(of_launches(1e-6, 1e-6, 1.2e-6))
     assert text.endswith("memory +20 % in launch-3 with 4 ranks, against all launches")
     assert not pace.changes(of_launches(1e-6, 1.04e-6, 1e-6))
-    assert not pace.changes(of_launches(1e-6, 1.2e-6, 1e-6, error=0.5))  # nothing that small can be told
+    assert not pace.changes(of_launches(1e-6, 1.2e-6, 1e-6, error=0.5))  # too small to be distinguished
 
 
 def at(row_pace: dict, seconds: float, **more) -> dict:

@@ -32,7 +32,7 @@ SCHEDULES = ("bulk", "split", "divided", "interleaved", "comm-thread")
 
 def test_a_bulk_step_on_four_ranks_is_what_the_profile_adds_up_to(toy):
     """Blocks of 128 x 128 on one socket with all 4 cores active. A star at depth 1 needs no corners: two columns, then
-    two rows of 128 x 8 bytes each way; rows are one stretch and go in place, columns are packed strided."""
+    two rows of 128 x 8 bytes each way; rows are one contiguous run and go in place, columns are packed strided."""
     found = ask(toy, **PLAIN)
     size = 128 * 8
     column = 1e-7 + size / 1e9

@@ -96,7 +96,7 @@ def held() -> dict[str, bytes]:
 
 @pytest.fixture
 def run(haloscope):
-    """Return a function that runs a writer in an empty folder and returns its code and what it said."""
+    """Return a function that runs a writer in an empty folder and returns its code and its messages."""
 
     def start(name: str):
         writer = WRITERS[name]
@@ -160,7 +160,7 @@ def test_a_pipe_is_refused_at_once(name, file, run):
 
 @contextlib.contextmanager
 def most_bytes(count: int) -> Iterator[None]:
-    """Have no file grow beyond so many bytes, as on a full disk."""
+    """Have no file grow beyond `count` bytes, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (count, before[1]))
     try:

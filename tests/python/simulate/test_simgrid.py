@@ -101,7 +101,7 @@ def cube(app: str, side: int) -> tuple[int, ...]:
 
 
 def checked(request: Request, steps: int) -> Request:
-    """Return a request that runs one step and is compared with `reference` after so many."""
+    """Return a request that runs one step and is compared with `reference` after `steps` steps."""
     return request.measured(steps=1, repetitions=1, warmup=0, verify=steps)
 
 

@@ -179,7 +179,7 @@ def test_ranks_of_one_place_and_price_share_a_script(toy):
         bridge.Choice(app="laplace2d", cells=(4096, 4096), ranks=1024), toy, options=model.SimulationOptions(steps=2)
     )
     assert found.classes == 1
-    assert found.events == 2 * found.messages  # bulk: nothing but messages that leave and are received
+    assert found.events == 2 * found.messages  # bulk: only messages that leave and are received
 
 
 LARGE = """

@@ -187,7 +187,7 @@ CalibrateRequest calibrate_request(const Json& json, const std::string& id, int 
   if (r.plain.seconds <= 0) throw UsageError("calibrate needs seconds, the length of a sample; for example 0.001");
   const bool on_device = r.part.rfind("device-", 0) == 0;
   if (on_device == r.plain.choice.device.empty())
-    throw UsageError("calibrate " + r.part + (on_device ? " needs a device, such as auto" : " knows no device"));
+    throw UsageError("calibrate " + r.part + (on_device ? " needs a device, such as auto" : " runs without a device"));
   if (r.part == "pack" && r.plain.choice.schedule->in_place)
     throw UsageError(
         "calibrate pack does not work with sweeps in place; use an app with two slots, or a form without them");

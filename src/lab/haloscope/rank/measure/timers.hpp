@@ -19,7 +19,7 @@ HALOSCOPE_WORDS(Component, "component", "compute", "point_to_point", "collective
 struct NamedTimer {
   std::string stage, name;
   Component component = Component::rest;
-  std::int64_t calls = 0;           ///< programs with it that were carried out since Run::reset_traces()
+  std::int64_t calls = 0;           ///< programs with it that ran since Run::reset_traces()
   double seconds = 0;               ///< since Run::reset_timers()
   std::vector<double> events = {};  ///< the same, where they are counted
 };

@@ -1,4 +1,4 @@
-// Collective operations alone: no rank is late, so that nothing but their own cost is in their time.
+// Collective operations alone: no rank is late, so that their time is their cost alone.
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/rank/microbench/pattern.hpp"
 

@@ -43,7 +43,7 @@ class PaceMeter {
   std::deque<PaceRound> rounds_;
 };
 
-/// A request to time nothing but the pace: {"ranks", "seconds" (> 0, default 1)}.
+/// A request to time only the pace: {"ranks", "seconds" (> 0, default 1)}.
 struct PaceRequest {
   std::string id;
   double seconds = 1;

@@ -149,7 +149,7 @@ void MpiClock::note(int function, double begin_s, double end_s) {
   Sum& sum = sums_[{during, function}];
   ++sum.calls;
   sum.seconds += end_s - begin_s;
-  if (known[function].role == MpiRole::polls && !spans_.empty()) {  // a million polls would be no trace to look at
+  if (known[function].role == MpiRole::polls && !spans_.empty()) {  // a trace of a million polls could not be read
     MpiSpan& last = spans_.back();
     if (last.function == function && last.during == during && last.step == step) {
       ++last.calls;
