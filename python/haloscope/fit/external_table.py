@@ -141,12 +141,17 @@ def _table(path: str, reader: csv.DictReader) -> Table:
 
 
 def _check_columns(path: str, columns: list[str]) -> None:
-    for name in columns:
-        if name not in REQUIRED + OPTIONAL:
-            raise UsageError(f"{path}: {unknown_name('column', name, REQUIRED + OPTIONAL)}; see {PAGE}")
-    missing = [name for name in REQUIRED if name not in columns]
-    if missing:
-        raise UsageError(f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; see {PAGE}")
+    """Refuse a wrong header, with all of its faults: the table of another program needs one change."""
+    faults = []
+    unknown = [name for name in columns if name not in REQUIRED + OPTIONAL]
+    if len(unknown) == 1:
+        faults.append(unknown_name("column", unknown[0], REQUIRED + OPTIONAL))
+    elif unknown:
+        faults.append(f"unknown columns {', '.join(unknown)}")
+    if missing := [name for name in REQUIRED if name not in columns]:
+        faults.append(f"it lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}")
+    if faults:
+        raise UsageError(f"{path}: {'; '.join(faults)}; see {PAGE}")
 
 
 def _rows(path: str, reader: csv.DictReader, columns: list[str], convert: Callable) -> Iterator[Measured]:

@@ -112,7 +112,10 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
         external_table.read(tmp_path / "absent.csv")
     with pytest.raises(UsageError, match=r"unknown column 'medians'; did you mean median_s"):
         external_table.read(file_of(tmp_path, ROW, columns=COLUMNS.replace("median_s", "medians")))
-    with pytest.raises(UsageError, match="lacks the column strategy"):
+    renamed = COLUMNS.replace("median_s", "time").replace("strategy", "variant")
+    with pytest.raises(UsageError, match=r"unknown columns .*; it lacks the columns strategy, median_s; see docs/"):
+        external_table.read(file_of(tmp_path, ROW, columns=renamed))
+    with pytest.raises(UsageError, match="it lacks the column strategy"):
         external_table.read(file_of(tmp_path, columns=COLUMNS.replace("strategy,", "")))
     with pytest.raises(UsageError, match="holds no exchanges"):
         external_table.read(file_of(tmp_path))
