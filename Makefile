@@ -1,6 +1,7 @@
 # Entry points of the project; each goal includes the necessary set-up on a new machine.
 #   make demo         compare the exchange strategies on this machine and recommend some, about a minute after the build
-#   make test         all tests (also what continuous integration runs)
+#   make test         all tests (also what continuous integration runs); with HALOSCOPE_STUDIES=OFF, as with every goal,
+#                     without the apps, programs and tests of studies/
 #   make bench        the performance figures; FIGURE=name for one
 #   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; resumes killed runs,
 #                     with KEEP=1 also from the committed record, which counts the tests of each commit; SINCE=commit
@@ -12,6 +13,8 @@
 #   make lint         check format, types, complexity and words of the sources without changes
 SHELL := /bin/bash
 BUILD ?= build/release
+# ON or OFF, as on the command line, else as in the build.
+STUDIES = $(or $(HALOSCOPE_STUDIES),$(shell sed -n s/^HALOSCOPE_STUDIES:BOOL=//p $(BUILD)/CMakeCache.txt 2>/dev/null),ON)
 VENV  := .venv/bin
 # An installed MPI comes first; the MPI that set-up may have put into .venv comes last.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
@@ -24,6 +27,8 @@ CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'
 # Four tests run at a time, since some only wait; tests that keep all cores busy run alone (conftest.py).
 # If a test ends its process, the run ends too: a new process would begin with the same test.
 PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+SETUP = HALOSCOPE_STUDIES=$(STUDIES) scripts/setup.sh
+TESTED = tests $(if $(filter ON,$(STUDIES)),studies)
 
 .NOTPARALLEL:  # two goals would build in one folder concurrently
 .PHONY: demo test docs site bench check-long build programs configure setup release format lint clean
@@ -31,12 +36,12 @@ demo: programs
 	$(VENV)/haloscope demo
 
 test: build
-	@scripts/setup.sh test
-	$(PYTEST) tests studies
+	@$(SETUP) test
+	$(PYTEST) $(TESTED)
 
 # studies/coverage.md, the measured parts of README.md and docs/ and the schema, from a test run, results/ and choice.def.
 docs: build
-	@scripts/setup.sh test
+	@$(SETUP) test
 	$(PYTEST) --junitxml=build/tests.xml tests studies | tee build/tests.txt
 	$(VENV)/python studies/coverage.py build/tests.xml $(wildcard results/check-long.xml)
 	tail -1 build/tests.txt > results/test.txt
@@ -44,14 +49,14 @@ docs: build
 	$(VENV)/python scripts/schema.py
 
 site:
-	@scripts/setup.sh site
+	@$(SETUP) site
 	$(VENV)/python scripts/make_site.py
 
 bench: build
 	$(VENV)/python -m bench $(if $(FIGURE),--figure $(FIGURE))
 
 check-long: build
-	scripts/setup.sh long
+	$(SETUP) long
 	$(VENV)/cmake -DHALOSCOPE_MPI_ABI=ON $(BUILD) >&2 && $(VENV)/cmake --build $(BUILD) -- --quiet >&2
 	$(VENV)/python scripts/check_long.py $(if $(SINCE),--since $(SINCE),$(if $(KEEP),--keep))
 
@@ -64,9 +69,10 @@ programs: configure
 
 configure: setup
 	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2
+	@$(if $(HALOSCOPE_STUDIES),$(VENV)/cmake -DHALOSCOPE_STUDIES=$(HALOSCOPE_STUDIES) $(BUILD) >&2)
 
 setup:
-	@scripts/setup.sh
+	@$(SETUP)
 
 release: setup
 	$(VENV)/python scripts/release.py $(VERSION)

@@ -2,7 +2,8 @@
 # Prepares all requirements of a build: a private .venv in the checkout with the build tools and the Python packages,
 # and an MPI.
 #   usage: scripts/setup.sh [test|long|site]     (run by the Makefile; safe to run again; `test` adds the needs of
-#                                                 `make test`, `long` of `make check-long`, `site` of `make site`)
+#                                                 `make test`, `long` of `make check-long`, `site` of `make site`;
+#                                                 with HALOSCOPE_STUDIES=OFF in the environment, without the studies)
 # Compilers and headers must come from the system. As root on Debian, the script installs them by apt, which changes the
 # system; without root, nothing outside the checkout changes, and the script names the missing packages. scripts/locked
 # lists the packages from PyPI with versions and hashes of their files (scripts/lock.sh writes these lists).
@@ -78,13 +79,17 @@ if [[ ! -x .venv/bin/python ]]; then
   say "creating .venv"
   python3 -m venv .venv
 fi
-stamp=.venv/.haloscope-$(cat pyproject.toml studies/pyproject.toml scripts/locked/tools.txt | sha256sum | cut -c1-16)
+stamp=.venv/.haloscope-$({ echo "${HALOSCOPE_STUDIES:-ON}"; cat pyproject.toml studies/pyproject.toml scripts/locked/tools.txt; } | sha256sum | cut -c1-16)
 if [[ ! -e $stamp ]]; then
   say "installing the Python tools (first time only)"
   install tools
   .venv/bin/python -m pip install -q --no-compile --disable-pip-version-check --no-deps --no-build-isolation -e . \
     --config-settings wheel.cmake=false
-  .venv/bin/python -m pip install -q --no-compile --disable-pip-version-check --no-deps --no-build-isolation -e ./studies
+  if [[ ${HALOSCOPE_STUDIES:-ON} == ON ]]; then
+    .venv/bin/python -m pip install -q --no-compile --disable-pip-version-check --no-deps --no-build-isolation -e ./studies
+  else
+    .venv/bin/python -m pip uninstall -q -y haloscope-studies 2>/dev/null
+  fi
   rm -f .venv/.haloscope-*
   touch "$stamp"
 fi
