@@ -47,7 +47,7 @@ def command(output: Path, recorded: Path | None, launches: int | None, cells: st
         space.refuse_if_none_can_run(planned)
         file = output / f"records-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
         number = launches or demo.LAUNCHES
-        found = campaign.Campaign(planned, file, launches=number, seed=int(begin), label="demo").run()
+        found = campaign.Campaign(planned, file, launches=number, seed=int(begin), label="demo", resumable=False).run()
     for text in report.texts(found, file, output):
         terminal.echo(f"\n{text}")
     if recorded:

@@ -26,7 +26,11 @@ class MeasuringFailed(errors.HaloscopeError):
 
 @dataclass
 class Campaign:
-    """A space to measure: its record file, its launches, and their (reproducible) random order."""
+    """A space to measure: its record file, its launches, and their (reproducible) random order.
+
+    heading: a record about the campaign, which goes to the file before all others. resumable: its command has
+    --resume, which an interrupted campaign names.
+    """
 
     space: Space
     output: Path
@@ -36,6 +40,8 @@ class Campaign:
     watchdog_s: float = 0.0
     inject: str = ""
     label: str = "measuring"
+    heading: Mapping | None = None
+    resumable: bool = True
     on_message: Callable[[str], None] = field(default=say)
 
     def launch_ids(self) -> list[str]:
@@ -51,12 +57,20 @@ class Campaign:
         """
         records.refuse_foreign(self.output)
         records.prepare(self.output)
+        if self.heading is not None:
+            records.append(self.output, [dict(self.heading)])
         self._set_lacking_aside()
         jobs = self._jobs()
         total = sum(len(job.requests) for job in jobs)
-        with progress.Line(total, self.label) as line:
-            for job in jobs:
-                self._run_job(job, line)
+        try:
+            with progress.Line(total, self.label) as line:
+                for job in jobs:
+                    self._run_job(job, line)
+        except KeyboardInterrupt:
+            if self.resumable:
+                again = "" if self.resume else f" with --output {self.output} --resume"
+                self.on_message(f"the records until now are in {self.output}; the same command{again} continues")
+            raise
         return self.results()
 
     def run_showing(self, show: Callable[[list[dict]], None]) -> list[dict]:
@@ -136,7 +150,7 @@ class Campaign:
         file = records.read(self.output)
         for complaint in file.complaints():
             self.on_message(complaint)
-        ids = {r.id for r in self.space.requests} | {r.id for r, _ in self.space.refused + self.space.lacking}
+        ids = {r.id for r in self.space.all()}
         return [r for r in file.records if r["id"] in ids]
 
 

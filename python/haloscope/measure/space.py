@@ -28,6 +28,10 @@ class Space(Generic[AnyRequest]):
         """Return both together."""
         return Space(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
+    def all(self) -> list[AnyRequest]:
+        """Return all requests, also the ones that cannot run."""
+        return [*self.requests, *(request for request, _ in (*self.refused, *self.lacking))]
+
     def by_ranks(self) -> dict[int, list[AnyRequest]]:
         """Return the requests grouped by rank count: each group is one start of mpiexec."""
         ordered = sorted(self.requests, key=lambda r: r.ranks)

@@ -190,7 +190,8 @@ def test_interrupting_ends_all_ranks_and_leaves_whole_records(tmp_path, number):
     run = Run(tmp_path, *ENDLESS)
     run.until_running(2)
     run.process.send_signal(number)
-    assert "interrupted" in run.failure()
+    text = run.failure()
+    assert "interrupted" in text and f"the same command with --output {run.output} --resume continues" in text
     assert records.read(run.output).bad_lines == []
 
 
