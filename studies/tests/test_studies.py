@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
-from haloscope import studies
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from haloscope import records, studies
+
+# Of a study that another machine has measured: options that no test machine has by itself.
+ELSEWHERE = {"cores": 64, "repetitions": 2, "launches": 1}
+
+
+def planned_elsewhere(name: str, **changes) -> tuple[studies.Options, list[dict]]:
+    """Return options of a study, and a record for each request that it plans with them."""
+    study = studies.load(name)
+    device = "host" if name == "vanecek2020" else ""
+    sizes = tuple(size + 8 for size in study.DEFAULTS["quick"].sizes)
+    options = dataclasses.replace(study.DEFAULTS["quick"], sizes=sizes, device=device, **ELSEWHERE, **changes)
+    return options, [records.skipped(r, "made up", 3, "launch-1") for r in study.plan(options).all()]
+
+
+def write(file: str, name: str, options: studies.Options, found: Iterable[dict]) -> None:
+    """Write a file of records as a study does: its options come first."""
+    lines = [records.of_study(name, dataclasses.asdict(options)), *found]
+    Path(file).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def test_an_unknown_study_gets_the_nearest_names(haloscope):
@@ -26,3 +51,60 @@ def test_every_study_is_found_by_name_and_says_what_it_is():
         study = studies.load(name)
         assert study.SUMMARY
         assert set(study.DEFAULTS) == {"quick", "full"}
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_a_report_takes_the_options_of_its_records(haloscope, name):
+    options, found = planned_elsewhere(name)
+    write("r.jsonl", name, options, found)
+    result = haloscope("study", name, "--from", "r.jsonl")
+    assert result.code == 3 and "left out" not in result.err, result.err  # all requests were skipped, and all are known
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_records_outside_the_plan_are_named(haloscope, name):
+    options, found = planned_elsewhere(name)
+    other = {**found[0], "id": "of another plan"}
+    write("r.jsonl", name, options, [*found, other])
+    result = haloscope("study", name, "--from", "r.jsonl")
+    assert f"1 of {len(found) + 1} records are not of this plan and left out: of another plan" in result.err
+    write("r.jsonl", name, options, [other])
+    result = haloscope("study", name, "--from", "r.jsonl")
+    assert result.code == 1 and "none of 1 records is of this plan, such as of another plan" in result.err
+    assert not result.out
+
+
+def test_records_without_options_are_reported_by_the_options_of_the_call(haloscope):
+    options, found = planned_elsewhere("valen2023")
+    Path("r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found))
+    result = haloscope("study", "valen2023", "--quick", "--from", "r.jsonl")
+    assert result.code == 1 and "pass --quick, --sizes and the other options" in result.err
+    sizes = ",".join(map(str, options.sizes))
+    result = haloscope("study", "valen2023", "--quick", "--sizes", sizes, "--from", "r.jsonl")
+    assert result.code == 3 and "left out" not in result.err
+
+
+def test_records_of_another_study_or_of_two_plans_are_refused(haloscope):
+    options, found = planned_elsewhere("valen2023")
+    write("r.jsonl", "valen2023", options, found)
+    result = haloscope("study", "white2011", "--from", "r.jsonl")
+    assert result.code == 2 and "records of study valen2023, not of white2011" in result.err
+    write("s.jsonl", "valen2023", dataclasses.replace(options, ranks=4), found)
+    result = haloscope("study", "valen2023", "--from", "r.jsonl", "--from", "s.jsonl")
+    assert result.code == 2 and "different options, ranks 2 and 4; report each alone" in result.err
+
+
+def test_a_file_takes_records_of_one_plan_only(haloscope):
+    options, found = planned_elsewhere("valen2023")
+    write("r.jsonl", "valen2023", options, found)
+    before = Path("r.jsonl").read_bytes()
+    result = haloscope("study", "valen2023", "--quick", "--output", "r.jsonl", "--resume")
+    assert result.code == 2 and "r.jsonl holds records of valen2023 with " in result.err
+    assert Path("r.jsonl").read_bytes() == before
+
+
+def test_options_that_no_study_has_are_a_bad_line(haloscope):
+    bad = records.of_study("valen2023", {"sizes": "all"})
+    Path("r.jsonl").write_text(json.dumps(bad) + "\n")
+    assert records.read("r.jsonl").bad == 1
+    assert haloscope("study", "valen2023", "--from", "r.jsonl").code == 1

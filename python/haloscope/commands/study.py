@@ -46,10 +46,9 @@ def command(name: str | None, recorded: tuple[Path, ...], slurm: Path | None, re
         replayed = running.replay(study, name)
         terminal.echo(f"# {study.SUMMARY}\n\n{replayed.text}")
         return errors.FAILED if replayed.missed else errors.OK
-    found = [r for path in recorded for r in records.read_aloud(path).records]
-    options = running.options_of(study, quick, changes, found)
+    options, found = running.options_and_records(study, name, quick, changes, recorded)
     if slurm:
-        terminal.echo(running.write_jobs(study, options, slurm))
+        terminal.echo(running.write_jobs(study, name, options, slurm))
         return errors.OK
     file = recorded[0] if recorded else output or records.scratch(name)
     if not recorded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,7 @@ for repeat in {repeats}; do
     --launch-id "launch-$repeat" --expect-ranks {job.ranks}
 done
 """
+HEADING = "study.jsonl"
 SUBMIT = f'#!/bin/bash\n# {outputs.SUBMITTING}\nset -e\ncd "$(dirname "$0")"\n'
 
 
@@ -85,16 +86,19 @@ class Job:
         return "".join(json.dumps(r.line()) + "\n" for r in self.requests)
 
 
-def write(jobs: Sequence[Job], folder: Path) -> list[Path]:
+def write(jobs: Sequence[Job], folder: Path, heading: Mapping | None = None) -> list[Path]:
     """Write each job's script and requests into `folder`, and `submit.sh`, which submits all of them.
 
-    Returns the files. Nothing is written if one of them exists and was not written by Haloscope; as `outputs.writing`.
+    heading: a record about all records of the jobs, which goes to study.jsonl. Returns the files. Nothing is
+    written if one of them exists and was not written by Haloscope; as `outputs.writing`.
     """
     texts = {}
     for job in jobs:
         texts[folder / f"{job.name}.sbatch"] = outputs.SCRIPT, job.script()
         texts[folder / f"{job.name}.requests.jsonl"] = outputs.REQUESTS, job.lines()
     texts[folder / "submit.sh"] = outputs.SUBMISSION, SUBMIT + "".join(f"sbatch {j.name}.sbatch\n" for j in jobs)
+    if heading is not None:
+        texts[folder / HEADING] = outputs.RECORDS, json.dumps(dict(heading)) + "\n"
     for file, (kind, _) in texts.items():
         outputs.refuse_foreign(file, kind)
     for file, (kind, text) in texts.items():

@@ -19,6 +19,7 @@ from haloscope.errors import HaloscopeError, UsageError
 from haloscope.terminal import say
 
 MEASURED = ("measurement", "microbench", "calibration", "blocks", "pace")  # kinds of record that hold times
+STUDY = "study"  # kind of record that holds the options of a study, by which its records were planned
 SCHEMA_VERSION = 2
 MOST_NAMED = 20  # bad lines of a file whose faults are stored
 MOST_BEFORE = 1000  # bad lines before the first record of a file
@@ -97,10 +98,14 @@ def fault_of(record: Any, schema: str = RECORD) -> str:
 
 @dataclass
 class RecordFile:
-    """The good records of one file, its number of bad lines, and the numbers (from 1) and faults of the first ones."""
+    """The good records of one file, its number of bad lines, and the numbers (from 1) and faults of the first ones.
+
+    studies: the options of studies whose records the file holds, which are not among `records`.
+    """
 
     path: Path
     records: list[dict] = field(default_factory=list)
+    studies: list[dict] = field(default_factory=list)
     bad_lines: list[tuple[int, str]] = field(default_factory=list)
     bad: int = 0
 
@@ -150,7 +155,8 @@ def read(path: str | Path, schema: str = RECORD) -> RecordFile:
     for number, line in enumerate(io.StringIO(_text_of(path), newline="\n"), start=1):
         try:
             if line.strip():
-                result.records.append(parse_line(line, schema))
+                record = parse_line(line, schema)
+                (result.studies if record["kind"] == STUDY else result.records).append(record)
         except ValueError as error:
             result.note_bad(number, str(error))
     return result
@@ -258,6 +264,17 @@ def failed(request: Requested, fault: Any, launch_id: str) -> dict:
     """Return the record of a request during which a rank failed, died or got stuck; `fault` is a faults.Fault."""
     parts = ("reason", "rank", "phase", "step", "waiting_for")
     return _about(request, "failed", launch_id) | {part: getattr(fault, part) for part in parts}
+
+
+def of_study(name: str, options: Mapping[str, Any]) -> dict:
+    """Return the record of the options of a study."""
+    return {
+        "schema": "haloscope.record",
+        "schema_version": SCHEMA_VERSION,
+        "kind": STUDY,
+        "id": name,
+        "options": dict(options),
+    }
 
 
 def _about(request: Requested, kind: str, launch_id: str) -> dict:

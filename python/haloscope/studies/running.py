@@ -9,9 +9,12 @@ from types import ModuleType
 from typing import Any
 
 from haloscope import guests, outputs, records, studies
-from haloscope.errors import UnavailableError, UsageError, unknown_name
+from haloscope.errors import HaloscopeError, UnavailableError, UsageError, unknown_name
 from haloscope.measure import campaign, devices, launch, lists, slurm, space
 from haloscope.studies.checks import Replay
+from haloscope.terminal import say
+
+MOST_OTHERS = 5  # configurations of other plans that are named
 
 
 def listing() -> str:
@@ -37,17 +40,75 @@ def _with(attribute: str) -> str:
     return ", ".join(name for name in studies.names() if hasattr(studies.load(name), attribute))
 
 
-def options_of(study: ModuleType, quick: bool, changes: Mapping[str, Any], found: Sequence[Mapping]) -> studies.Options:
-    """Return the options of a study: its defaults, with changes where specified.
+def options_and_records(
+    study: ModuleType, name: str, quick: bool, changes: Mapping[str, Any], files: Sequence[Path]
+) -> tuple[studies.Options, list[dict]]:
+    """Return the options of a study, of the files of records if there are any, and the records that they plan.
 
-    found: existing records, whose device counts where none is named. Raises UsageError for lists that cannot be read,
-    and for a device where the study has no versions for one.
+    The other records are named on the error output. Raises HaloscopeError where no record is left, UsageError as
+    `recorded_options` and `options_of` do.
     """
-    wanted = {**changes, "device": _device_of(study, changes["device"], found), "cores": launch.cores()}
+    read = [records.read_aloud(path) for path in files]
+    found = [record for file in read for record in file.records]
+    recorded = recorded_options(name, [plan for file in read for plan in file.studies])
+    options = options_of(study, quick, changes, found, recorded)
+    return options, planned_records(study, found, options) if files else []
+
+
+def recorded_options(name: str, plans: Sequence[Mapping]) -> studies.Options | None:
+    """Return the options by which records of a study were planned; None where they do not hold them.
+
+    Raises UsageError for records of another study, and of several plans of this one.
+    """
+    if others := [plan["id"] for plan in plans if plan["id"] != name]:
+        raise UsageError(f"these are records of study {others[0]}, not of {name}; run `haloscope study {others[0]}`")
+    if not plans:
+        return None
+    known = {field.name for field in dataclasses.fields(studies.Options)}
+    found = [{key: _as_tuple(value) for key, value in plan["options"].items() if key in known} for plan in plans]
+    for other in found[1:]:
+        if difference := _difference(found[0], other):
+            raise UsageError(f"these are records of {name} with different options, {difference}; report each alone")
+    return studies.Options(**found[0])
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _difference(one: Mapping, other: Mapping) -> str:
+    """Return the first option in which two plans of a study differ, with both values; "" where none counts."""
+    for key in sorted({*one, *other} - {"launches"}):
+        if one.get(key) != other.get(key):
+            return f"{key} {_as_text(one.get(key))} and {_as_text(other.get(key))}"
+    return ""
+
+
+def _as_text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def options_of(
+    study: ModuleType,
+    quick: bool,
+    changes: Mapping[str, Any],
+    found: Sequence[Mapping] = (),
+    recorded: studies.Options | None = None,
+) -> studies.Options:
+    """Return the options of a study: of its records, else of this call and machine, with changes where specified.
+
+    found: existing records, whose device counts where none is named. recorded: the options by which they were planned,
+    if known. Raises UsageError for lists that cannot be read, and for a device where the study has no versions for one.
+    """
+    base: studies.Options = recorded or study.DEFAULTS["quick" if quick else "full"]
+    wanted = dict(changes)
+    if recorded is None:
+        wanted["cores"] = launch.cores()
+    if recorded is None or wanted["device"]:
+        wanted["device"] = _device_of(study, wanted["device"], found)
     for key in ("sizes", "depths"):
         wanted[key] = tuple(lists.numbers(wanted[key], f"--{key}")) if wanted[key] else None
-    defaults: studies.Options = study.DEFAULTS["quick" if quick else "full"]
-    return dataclasses.replace(defaults, **{key: value for key, value in wanted.items() if value})
+    return dataclasses.replace(base, **{key: value for key, value in wanted.items() if value})
 
 
 def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -> str:
@@ -62,6 +123,28 @@ def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -
     return devices.default_device(named or "")
 
 
+def planned_records(study: ModuleType, found: Sequence[dict], options: studies.Options) -> list[dict]:
+    """Return the records that a study plans with some options; the others are named on the error output.
+
+    Raises HaloscopeError where none is planned.
+    """
+    planned = {request.id for request in study.plan(options).all()}
+    kept = [record for record in found if record["id"] in planned]
+    others = list(dict.fromkeys(record["id"] for record in found if record["id"] not in planned))
+    if not kept:
+        raise HaloscopeError(
+            f"none of {len(found)} records is of this plan{f', such as {others[0]}' if others else ''}; pass --quick, "
+            "--sizes and the other options with which they were measured"
+        )
+    if others:
+        more = f" and {len(others) - MOST_OTHERS} more" * (len(others) > MOST_OTHERS)
+        say(
+            f"{len(found) - len(kept)} of {len(found)} records are not of this plan and left out: "
+            f"{'; '.join(others[:MOST_OTHERS])}{more}"
+        )
+    return kept
+
+
 def replay(study: ModuleType, name: str) -> Replay:
     """Return the paper's results, recomputed. Raises UsageError for a study without data to recompute."""
     if not hasattr(study, "replay"):
@@ -70,21 +153,32 @@ def replay(study: ModuleType, name: str) -> Replay:
     return replayed
 
 
-def write_jobs(study: ModuleType, options: studies.Options, folder: Path) -> str:
+def write_jobs(study: ModuleType, name: str, options: studies.Options, folder: Path) -> str:
     """Write job scripts for Slurm; return the line that names them. Raises UsageError for a study without any."""
     if not hasattr(study, "slurm_jobs"):
         raise UsageError(f"this study has no job scripts; --slurm works with {_with('slurm_jobs')}")
-    files = slurm.write(study.slurm_jobs(options), folder)
-    return f"{len(files)} files in {folder}; set HALOSCOPE_RANK and start {folder / 'submit.sh'}"
+    files = slurm.write(study.slurm_jobs(options), folder, records.of_study(name, dataclasses.asdict(options)))
+    return (
+        f"{len(files)} files in {folder}; set HALOSCOPE_RANK and start {folder / 'submit.sh'}, then report on "
+        f"{folder / slurm.HEADING} and all files of records, each by --from"
+    )
 
 
 def measure(study: ModuleType, name: str, options: studies.Options, file: Path, resume: bool) -> list[dict]:
-    """Measure a study and return its records, which go to a file. Raises UsageError where nothing can run."""
+    """Measure a study and return its records, which go to a file behind the options of the study.
+
+    Raises UsageError where nothing can run, and for a file with records of another study or of other options.
+    """
     planned = study.plan(options)
     space.refuse_if_none_can_run(planned)
+    own = dataclasses.asdict(options)
+    before = records.read(file).studies if file.is_file() else []
+    if (held := recorded_options(name, before)) and (difference := _difference(dataclasses.asdict(held), own)):
+        raise UsageError(f"{file} holds records of {name} with {difference} here; give --output another file")
     if hasattr(study, "figures"):
         outputs.refuse_foreign_figure(outputs.stem_of(file))
-    return campaign.Campaign(planned, file, launches=options.launches, resume=resume, label=name).run()
+    heading = None if before else records.of_study(name, own)
+    return campaign.Campaign(planned, file, options.launches, resume=resume, label=name, heading=heading).run()
 
 
 def report(
