@@ -25,7 +25,8 @@ LONGEST_WEAK = 100  # iterations of weak scaling
 FULL_RANKS = (4, 8, 16, 24, 48, 72, 96)  # figures 6.5 to 6.12, with the number of nodes that the thesis used
 NODES_OF = {4: 1, 8: 1, 16: 2, 24: 2, 48: 2, 72: 3, 96: 3}
 PLACED_RANKS = 36  # figures 6.13, 6.14 and 6.24: on 1 to 4 nodes
-FULL_NODE = (72, 1036)  # table 6.1: ranks on one node and on two; interlines of nearly 8385 lines
+FULL_NODE = (72, 1047)  # table 6.1: ranks on one node and on two; interlines of 8385 lines
+FULL_SIZES, FULL_STEPS = (512, 1396), 5000  # of the thesis, as Options have them
 
 
 @dataclass(frozen=True)
@@ -213,22 +214,27 @@ def placement(options: Options) -> list[Comparison]:
 
 
 def full_node(options: Options) -> list[Comparison]:
-    """Return the comparisons with one rank on each core of a node, and with two ranks per core."""
+    """Return the comparisons with one and two ranks on each core; of the thesis, on a full node and on two nodes."""
     if options.ranks:
-        counts, size = {options.cores: 1, 2 * options.cores: 1}, options.sizes[0]
+        counts, size = [(options.cores, 1), (2 * options.cores, 1)], options.sizes[0]
     else:
-        counts, size = {FULL_NODE[0]: 1, FULL_NODE[0] // 2: 1}, FULL_NODE[1]
+        counts, size = [(FULL_NODE[0], 1), (FULL_NODE[0], 2)], FULL_NODE[1]
     return [
         of_versions(
             "Full node",
-            f"gauss-seidel, {ranks} ranks on {options.cores or '?'} cores"
+            f"gauss-seidel, {ranks} ranks on {options.cores} cores"
             if options.ranks
-            else f"gauss-seidel, {ranks} ranks on one node",
-            Case("gauss-seidel", ranks=ranks, nodes=n, interlines=size),
+            else f"gauss-seidel, {ranks} ranks on {nodes} node{'s' * (nodes > 1)}",
+            Case("gauss-seidel", ranks=ranks, nodes=nodes, interlines=size),
         )
-        for ranks, n in counts.items()
+        for ranks, nodes in counts
         if ranks > 1
     ]
+
+
+def is_published(case: Case, options: Options) -> bool:
+    """Return whether a case of the eight experiments has the thesis' ranks, nodes, size and iterations."""
+    return NODES_OF.get(case.ranks) == case.nodes and (options.sizes, options.steps) == (FULL_SIZES, FULL_STEPS)
 
 
 def comparisons(options: Options) -> list[Comparison]:

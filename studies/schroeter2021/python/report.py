@@ -9,9 +9,10 @@ from pathlib import Path
 
 from haloscope.records import stats
 from haloscope.records.rows import Row, group_rows
+from haloscope.records.text import count_of
 from haloscope.report import tables
 from haloscope.studies import Options, published
-from haloscope_studies.schroeter2021 import cases
+from haloscope_studies.schroeter2021 import cases, precision
 
 LEAST_LAUNCHES = 5  # four or fewer all lie on one side of 1 by chance too often (one in eight) for a 95 % verdict
 
@@ -88,7 +89,7 @@ def report(found: Sequence[dict], options: Options) -> str:
         if here:
             texts.append(f"### {topic}\n\nPublished: {theirs}.\n\n{_table(here)}")
     texts.append("### Run time over that of p2p\n\n" + _ratios(everything))
-    texts.append("### Which version for which case\n\n" + _winners(everything))
+    texts.append("### Which version for which case\n\n" + _winners(everything, options))
     texts.append("### Published figures next to ours\n\n" + _figures_of_the_thesis(everything, options))
     refused = tables.refusals(found)
     return "\n\n".join(texts + refused)
@@ -149,14 +150,17 @@ def case_of(case: cases.Case) -> str:
     return f"Jacobi, {size}" if case.method == "jacobi" else f"GS, {size}, {case.end}"
 
 
-def _winners(everything: Compared) -> str:
+def _winners(everything: Compared, options: Options) -> str:
+    """Return the fastest version of each case, the thesis' next to it where ranks, nodes, size and steps are equal."""
     theirs = {(row["case"], row["machine"]): row["winner"] for row in published("schroeter2021", "winner_matrix")}
     lines = []
     for comparison, runs in everything:
         if comparison.topic != "Eight experiments" or not runs:
             continue
-        case = case_of(comparison.variants[0][1])
-        lines.append([comparison.label, fastest(runs), theirs.get((case, "wr"), ""), theirs.get((case, "mistral"), "")])
+        first = comparison.variants[0][1]
+        known = theirs if cases.is_published(first, options) else {}
+        of_case = [known.get((case_of(first), machine), "") for machine in ("wr", "mistral")]
+        lines.append([comparison.label, fastest(runs), *of_case])
     return tables.markdown(lines, ["case", "fastest here", "published, WR cluster", "published, Mistral"])
 
 
@@ -188,82 +192,102 @@ def published_ratios() -> dict[str, float]:
     }
 
 
-def _find(everything: Compared, topic: str, has: Sequence[str], name: str) -> Run | None:
+@dataclass(frozen=True)
+class Stated:
+    """The runs for which the thesis states a number. nodes: 0 where it states none."""
+
+    method: str
+    ranks: int
+    nodes: int
+    lines: int
+    machine: str
+
+    def __str__(self) -> str:
+        """Describe the runs."""
+        nodes = f" on {count_of(self.nodes, 'node')}" if self.nodes else ""
+        return f"{self.method}, {self.ranks} ranks{nodes}, {self.lines} lines, {self.machine}"
+
+    def holds(self, run: Run, options: Options) -> bool:
+        """Return whether a run has the stated ranks, nodes, lines, and the iterations of the thesis."""
+        case = run.case
+        lines = precision.lines(cases.interlines(case, options))
+        return (case.ranks, lines, cases.iterations(case, options)) == (
+            self.ranks,
+            self.lines,
+            cases.FULL_STEPS,
+        ) and self.nodes in (0, case.nodes)
+
+
+SEIDEL, JACOBI = "Gauss-Seidel", "Jacobi"
+# Of each published ratio: its runs, and topic, word of the label and variant of both runs.
+RATIOS = {
+    "rma over p2p, all-to-last": (
+        Stated(f"{SEIDEL} to a precision", 16, 0, 4105, "WR"),
+        ("Residual scheme", "rma", "all-to-last"),
+        ("Residual scheme", "p2p", "all-to-last"),
+    ),
+    "split over one communicator": (
+        Stated(JACOBI, 200, 5, 24009, "WR"),
+        ("Windows and communicators", "", "rma-fence:split"),
+        ("Windows and communicators", "", "rma-fence"),
+    ),
+    "shared over p2p, one full node": (
+        Stated(SEIDEL, 72, 1, 8385, "Mistral"),
+        ("Full node", "", "shared"),
+        ("Full node", "", "p2p"),
+    ),
+    "shared over p2p, two nodes": (
+        Stated(SEIDEL, 72, 2, 8385, "Mistral"),
+        ("Full node", "", "shared"),
+        ("Full node", "", "p2p"),
+    ),
+    "shared over rma, traced": (
+        Stated(JACOBI, 16, 2, 4105, "Mistral"),
+        ("Eight experiments", "jacobi, strong, iterations", "shared"),
+        ("Eight experiments", "jacobi, strong, iterations", "rma"),
+    ),
+}
+
+
+def _find(everything: Compared, options: Options, stated: Stated, topic: str, word: str, name: str) -> Run | None:
     for comparison, runs in everything:
-        if comparison.topic == topic and all(word in comparison.label for word in has) and name in _named(runs):
-            return _named(runs)[name]
+        run = _named(runs).get(name)
+        if comparison.topic == topic and word in comparison.label and run and stated.holds(run, options):
+            return run
     return None
 
 
 def _figures_of_the_thesis(everything: Compared, options: Options) -> str:
+    """Return the numbers that the thesis states, ours next to them where the runs have its ranks, nodes and size."""
     theirs = published_ratios()
-    pairs = {
-        "rma over p2p, all-to-last": (
-            "Gauss-Seidel to a precision, 16 ranks, WR",
-            ("Residual scheme", ["rma"], "all-to-last"),
-            ("Residual scheme", ["p2p"], "all-to-last"),
-        ),
-        "split over one communicator": (
-            "Jacobi, 200 ranks, WR",
-            ("Windows and communicators", [], "rma-fence:split"),
-            ("Windows and communicators", [], "rma-fence"),
-        ),
-        "shared over p2p, one full node": (
-            "Gauss-Seidel, 72 ranks, Mistral",
-            ("Full node", [], "shared"),
-            ("Full node", [], "p2p"),
-        ),
-        "shared over p2p, two nodes": (
-            "Gauss-Seidel, 72 ranks, Mistral",
-            ("Placement", ["gauss-seidel", "2 nodes"], "shared"),
-            ("Placement", ["gauss-seidel", "2 nodes"], "p2p"),
-        ),
-        "shared over rma, traced": (
-            "Jacobi, 16 ranks on 2 nodes, Mistral",
-            ("Placement", ["jacobi", "2 nodes"], "shared"),
-            ("Placement", ["jacobi", "2 nodes"], "rma"),
-        ),
-    }
     lines = []
-    for pair, (where, top, bottom) in pairs.items():
-        a, b = _find(everything, *top), _find(everything, *bottom)
+    for pair, (stated, top, bottom) in RATIOS.items():
+        a, b = (_find(everything, options, stated, *one) for one in (top, bottom))
         ours = ratio(a, b) if a and b else None
-        lines.append(
-            [
-                f"run time, {pair}",
-                where,
-                f"{theirs[pair]:.3f}",
-                f"{ours.value:.3f}" if ours else "not measured",
-                _interval(ours) if ours else "",
-                f"{a.case.ranks} ranks" if a else "",
-            ]
-        )
+        values = [f"{ours.value:.3f}", _interval(ours)] if ours else ["not measured", ""]
+        lines.append([f"run time, {pair}", str(stated), f"{theirs[pair]:.3f}", *values])
     lines += _overshoot(everything, options)
-    return tables.markdown(
-        lines, ["figure", "published for", "published", "ours", "95 %", "ours for"], right=("published", "ours")
-    )
+    headers = ["figure", "published for", "published", "ours", "95 %"]
+    return tables.markdown(lines, headers, right=headers[2:4])
 
 
 def _overshoot(everything: Compared, options: Options) -> list[list[str]]:
     """Return the iterations beyond the sequential program's when Gauss-Seidel stops by precision."""
     done = {"quantity": "iterations_until_stop"}
     sequential = headline(**done, variant="sequential")
-    run = _find(everything, "Eight experiments", ["gauss-seidel", "strong", "precision"], "rma")
-    ours = ""
-    if run:
-        sequential_steps = cases.iterations(run.case, options)
-        ours = max(record["request"]["steps"] for record in run.row.records) - sequential_steps
-    return [
-        [
-            "extra iterations, Gauss-Seidel to a precision",
-            f"{ranks} ranks, WR",
-            f"{headline(**done, ranks=ranks) - sequential:.0f}",
-            str(ours),
-            "",
-            f"{run.case.ranks} ranks" if run else "",
-        ]
-        for ranks in ("4", "96")
-    ]
+    lines = []
+    for ranks in (4, 96):
+        stated = Stated(f"{SEIDEL} to a precision", ranks, 0, 4105, "WR")
+        run = _find(everything, options, stated, "Eight experiments", "gauss-seidel, strong, precision", "rma")
+        theirs = headline(**done, ranks=str(ranks)) - sequential
+        ours = str(extra_iterations(run, options)) if run else "not measured"
+        lines.append(["extra iterations, Gauss-Seidel to a precision", str(stated), f"{theirs:.0f}", ours, ""])
+    return lines
+
+
+def extra_iterations(run: Run, options: Options) -> int:
+    """Return the iterations of a run that stops by precision, beyond the iterations of the sequential program."""
+    return int(max(record["request"]["steps"] for record in run.row.records)) - cases.iterations(run.case, options)
 
 
 def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from haloscope.measure import slurm, space
 from haloscope.measure.request import Request
 from haloscope.studies import Options
 from haloscope_studies.schroeter2021 import report as schroeter2021_report
-from haloscope_studies.schroeter2021.cases import comparisons, request
+from haloscope_studies.schroeter2021.cases import FULL_SIZES, FULL_STEPS, comparisons, request
 
 SUMMARY = (
     "Schroeter 2021: two-sided, one-sided or shared-memory MPI? Eight experiments on the Poisson problem, and the "
@@ -19,7 +19,7 @@ SUMMARY = (
 # a faster version (schroeter2021_report.LEAST_LAUNCHES)
 DEFAULTS = {
     "quick": Options(sizes=(96, 64), ranks=2, steps=40, repetitions=2, launches=5, nodes=2),
-    "full": Options(sizes=(512, 1396), ranks=0, steps=5000, repetitions=1, launches=5, nodes=4),
+    "full": Options(sizes=FULL_SIZES, ranks=0, steps=FULL_STEPS, repetitions=1, launches=5, nodes=4),
 }
 
 

@@ -17,6 +17,7 @@ SUMMARY = (
     "Valen 2023: how deep a halo, which exchange, overlap or not? Four programs of a 2D stencil over depths and sizes"
 )
 APP = "laplace2d"
+PUBLISHED_RANKS = 4  # with a GPU each
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 DEFAULTS = {
     "quick": Options(sizes=(512, 2048), ranks=2, steps=128, repetitions=5, launches=3, depths=DEPTHS[:4]),
@@ -89,6 +90,7 @@ def report(found: Sequence[dict], options: Options) -> str:
                 texts.append(f"### Side {side}, {program}\n\n" + _appendix_table(side, program, table))
     cells = findings.measured_cells(rows)
     texts.append("### Best depth per program\n\n" + _best_depths(rows, cells))
+    texts.append("### Best depths of the thesis\n\n" + _best_depths_of_the_thesis())
     texts += [f"### Coverage, {exchange}, %\n\n{findings.coverage_table(cells, exchange)}" for exchange in STRATEGIES]
     texts.append("### Anomalies\n\n" + findings.anomaly_table(cells))
     return "\n\n".join(texts)
@@ -107,7 +109,7 @@ def _appendix_table(side: int, program: str, table: dict[int, Row]) -> str:
     Execution as mean, standard deviation and count over all repetitions; timers as mean over ranks.
     """
     shown = [name for name in timers.TERSE if name != "execution"] + ["rest"]
-    theirs = {depth: published_times(side, program, depth) for depth in table}
+    theirs = {depth: _times_next_to(row, side, program, depth) for depth, row in table.items()}
     gpus = sorted({gpu for times in theirs.values() for gpu in times})
     unit, factor = tables.unit(row.request["steps"] * row.step.value for row in table.values())
     headers = ["depth", f"execution ({unit})", "sd", "count", *shown]
@@ -128,21 +130,33 @@ def _appendix_table(side: int, program: str, table: dict[int, Row]) -> str:
     return tables.markdown(lines, headers, right=headers[: 4 + len(shown) + len(gpus)])
 
 
+def _times_next_to(row: Row, side: int, program: str, depth: int) -> dict[str, float]:
+    return published_times(side, program, depth) if is_published(row) else {}
+
+
+def is_published(row: Row) -> bool:
+    """Return whether a run has the thesis' ranks and steps, and fields that no imitated device holds."""
+    request = row.request
+    return (request["ranks"], request["steps"], request.get("device") == "host") == (
+        PUBLISHED_RANKS,
+        findings.PUBLISHED_ITERATIONS,
+        False,
+    )
+
+
 def published_times(side: int, program: str, depth: int) -> dict[str, float]:
     """Return the thesis' execution times of a cell by GPU type, seconds; empty if it has no such cell."""
     found = findings.published_cells()
     return {c.machine: c.times["execution"] for c in found if (c.side, c.program, c.depth) == (side, program, depth)}
 
 
-def published_best() -> dict[tuple[str, str], tuple[list[int], list[float]]]:
-    """Return, by GPU type and program, best depths and speed-ups over ordered phased depth 1, a value per side."""
+def published_best() -> dict[tuple[str, str], dict[int, tuple[int, float]]]:
+    """Return, by GPU type and program, and by side, the best depth and its speed-up over ordered phased depth 1."""
     found: dict = {}
-    for (gpu, _), own in findings.groups(findings.published_cells(), "machine", "side").items():
+    for (gpu, side), own in findings.groups(findings.published_cells(), "machine", "side").items():
         best = findings.best_depths(own)
         for program in PROGRAMS:
-            depths, gains = found.setdefault((gpu, program), ([], []))
-            depths.append(best[program].depth)
-            gains.append(findings.speedup(own, best[program]))
+            found.setdefault((gpu, program), {})[side] = best[program].depth, findings.speedup(own, best[program])
     return found
 
 
@@ -159,9 +173,8 @@ def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]
             gain = speedup(rows[side, program, depth], base)
             shown = f"**{depth}**" if best["all"] is best[program] else depth
             line = [side, program, shown, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
-            for gpu in gpus:
-                depths, gains = theirs[gpu, program]
-                line.append(f"{min(depths)}..{max(depths)}: {min(gains):.2f}..{max(gains):.2f}")
+            of_side = [theirs[gpu, program].get(side) if is_published(base) else None for gpu in gpus]
+            line += [f"{one[0]}: {one[1]:.2f}" if one else "" for one in of_side]
             lines.append(line)
     headers = [
         "side",
@@ -173,9 +186,26 @@ def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]
     ]
     program, depth = findings.BASE
     note = (
-        f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs. "
-        "Published: 4 ranks with a GPU each, "
-        f"{findings.PUBLISHED_ITERATIONS} iterations, sides 5000 to 35000, best over depths 1 to 64, from smallest to "
-        "largest value."
+        f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs. Published "
+        f"numbers stand next to runs of the same side with {PUBLISHED_RANKS} ranks and {findings.PUBLISHED_ITERATIONS} "
+        "iterations."
     )
     return tables.markdown(lines, headers, right=("side", "best depth", "speed-up")) + note
+
+
+def _best_depths_of_the_thesis() -> str:
+    """Return the ranges of published best depths over sides, by program and GPU type."""
+    theirs = published_best()
+    gpus = sorted({gpu for gpu, _ in theirs})
+    lines = []
+    for program in PROGRAMS:
+        line = [program]
+        for gpu in gpus:
+            depths, gains = zip(*theirs[gpu, program].values(), strict=True)
+            line.append(f"{min(depths)}..{max(depths)}: {min(gains):.2f}..{max(gains):.2f}")
+        lines.append(line)
+    note = (
+        f"\n\n{PUBLISHED_RANKS} ranks with a GPU each, {findings.PUBLISHED_ITERATIONS} iterations, sides 5000 to "
+        "35000, best over depths 1 to 64, from smallest to largest value."
+    )
+    return tables.markdown(lines, ["program", *(f"{gpu}, depth: speed-up" for gpu in gpus)]) + note

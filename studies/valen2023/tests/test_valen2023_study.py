@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import records
+from haloscope.measure.request import Request
 from haloscope_studies.valen2023 import study as valen2023
 from reports import SHORT, section
 
@@ -42,7 +44,9 @@ def test_valen2023_prints_tables_like_its_appendix_with_spread_and_count(halosco
         assert all(row[3] == "4" and float(row[2]) >= 0 for row in table)  # count = launches x repetitions
     best = section(result.out, "Best depth per program")
     assert [row[1] for row in best] == list(valen2023.PROGRAMS)
-    assert all(re.fullmatch(r"\d+\.\.\d+: [\d.]+\.\.[\d.]+", cell) for row in best for cell in row[5:])
+    assert all(cell == "" for row in best for cell in row[5:])  # side 32 is not in the thesis
+    theirs = section(result.out, "Best depths of the thesis")
+    assert all(re.fullmatch(r"\d+\.\.\d+: [\d.]+\.\.[\d.]+", cell) for row in theirs for cell in row[1:])
 
 
 def test_the_full_study_has_the_published_sizes():
@@ -59,10 +63,39 @@ def test_published_times_are_those_of_the_thesis():
 
 def test_published_best_depths_are_those_of_the_thesis():
     best = valen2023.published_best()
-    depths, gains = best["V100", "ordered overlapped"]
-    assert depths == [32, 8, 8, 16, 16, 16, 4]
-    assert [round(g, 3) for g in gains][-1] == round(9.0193 / 8.3366, 3)
-    assert best["A100", "direct phased"][0][0] == 32
+    of_sides = best["V100", "ordered overlapped"]
+    assert list(of_sides) == list(range(5000, 35001, 5000))
+    assert [depth for depth, _ in of_sides.values()] == [32, 8, 8, 16, 16, 16, 4]
+    assert round(of_sides[35000][1], 3) == round(9.0193 / 8.3366, 3)
+    assert best["A100", "direct phased"][5000][0] == 32
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [({}, True), ({"ranks": 2}, False), ({"steps": 128}, False), ({"device": "host"}, False)],
+)
+def test_published_times_stand_next_to_runs_of_the_same_size_ranks_and_steps_only(change, shown):
+    options = dataclasses.replace(valen2023.DEFAULTS["full"], sizes=(5000,), depths=(1, 2), **change)
+    found = [made_up(r) for part in valen2023.points(options).values() for r in part.requests]
+    text = valen2023.report(found, options)
+    columns = [row[-4:-2] for row in section(text, "Side 5000, ordered phased")]
+    assert (columns[0] == ["0.5741", "0.6106"]) == shown
+    assert (all(row[5:] != ["", ""] for row in section(text, "Best depth per program"))) == shown
+
+
+def made_up(request: Request) -> dict:
+    """Return the record of a run of 1 s."""
+    phase = dict.fromkeys(("rank0", "min", "mean", "median", "max"), 0.01)
+    return {
+        "kind": "measurement",
+        "id": request.id,
+        "launch": {"id": "launch-1"},
+        "request": request.request() | {"process_grid": [request.ranks // 2, 2]},
+        "time_s": {"repetitions": [1.0, 1.1]},
+        "environment": {"oversubscribed": False},
+        "verification": {"status": "passed"},
+        "phases_s": dict.fromkeys(("compute", "pack", "send", "wait", "unpack", "copy", "desync", "rest"), phase),
+    }
 
 
 def test_an_interrupted_study_can_be_resumed(haloscope):

@@ -68,7 +68,7 @@ def _speedups(axes: Axes, here: Measured) -> None:
     names = printed.workload_names()
     for kind, values in by_workload(here).items():
         axes.plot([names.index(n) for n in values], list(values.values()), "o-", color=COLOURS[kind], label=kind)
-    for kind, values in published_by_workload().items():
+    for kind, values in published_by_workload().items() if here.on_gpu else ():
         axes.plot(
             [names.index(n) for n in values], list(values.values()), "x:", color=COLOURS[kind], label=f"{kind}, V100"
         )

@@ -40,6 +40,11 @@ class Measured:
         self.posting = _by_workload([row for row in self.rows if row.request["detail"] == "posting"])
         self.timed = _by_workload([row for row in self.rows if row.request["detail"] == "off"])
 
+    @property
+    def on_gpu(self) -> bool:
+        """True where printed numbers may stand next to these rows: the CPU imitated no device."""
+        return not blocks.is_imitated(self.rows)
+
     def of_thesis(self, workload: str) -> list[Row]:
         """Return the timed rows of a workload, without the thesis' ideas."""
         return [row for row in self.timed[workload] if row.variant in variants.all_variants()]
@@ -113,7 +118,7 @@ def _beside(name: str, here: Measured) -> str:
     """Return printed speed-ups of tables 4.3 to 4.5 next to ours: over the same sends, in 4.3 over all baselines."""
     ours = {row.variant: row for row in here.of_thesis(name)}
     lines = []
-    for row in printed.results():
+    for row in printed.results() if here.on_gpu else ():
         if row.workload != name or row.gpu != "v100" or row.speedup is None or row.variant not in ours:
             continue
         mine = ours[row.variant]
@@ -136,7 +141,7 @@ def _beside(name: str, here: Measured) -> str:
 
 def _headlines(here: Measured) -> str:
     lines = []
-    for h in printed.headlines():
+    for h in printed.headlines() if here.on_gpu else ():
         rows = here.of_thesis(h.workload) if h.workload in here.timed else []
         base = blocks.reference(rows)
         gains = [
@@ -146,7 +151,8 @@ def _headlines(here: Measured) -> str:
         ]
         ours = f"{(min if h.least else max)(gains):.3f}" if gains else ""
         lines.append([h.gpu, h.workload, h.text, f"{h.speedup:g}", ours])
-    return tables.markdown(lines, ["gpu", "workload", "variant", "published", "here"], right=("published", "here"))
+    headers = ["gpu", "workload", "variant", "published", "here"]
+    return tables.markdown(lines, headers, right=headers[3:]) if lines else ""
 
 
 KINDS = {
@@ -181,7 +187,7 @@ def published_by_workload() -> dict[str, dict[str, float]]:
 
 def by_workload_table(here: Measured) -> str:
     """Return figure 4.28 as a table."""
-    ours, theirs = by_workload(here), published_by_workload()
+    ours, theirs = by_workload(here), published_by_workload() if here.on_gpu else {}
     names = printed.workload_names()
     lines = [
         [kind, who, *(f"{values[name]:.3f}" if name in values else "" for name in names)]
@@ -230,10 +236,12 @@ def _busy(here: Measured) -> str:
         name: {row.variant: blocks.profile_cells(row) for row in here.of_thesis(name) if row.profile} for name in names
     }
     known = list(dict.fromkeys(variant for cells in busy.values() for variant in cells))
-    lines = [
-        [variant, *(" / ".join(busy[name].get(variant, [])) for name in names), _share(variant)] for variant in known
-    ]
-    return tables.markdown(lines, ["variant", *(f"{name}: P1 / P2" for name in names), "P1 of the V100, L"])
+    lines = [[variant, *(" / ".join(busy[name].get(variant, [])) for name in names)] for variant in known]
+    headers = ["variant", *(f"{name}: P1 / P2" for name in names)]
+    if here.on_gpu:
+        lines = [[*line, _share(line[0])] for line in lines]
+        headers.append("P1 of the V100, L")
+    return tables.markdown(lines, headers)
 
 
 def _share(variant: str) -> str:
@@ -295,8 +303,9 @@ def _packing(here: Measured) -> str:
         if row["quantity"].startswith("pack"):
             ends = dict.fromkeys(filter(None, (row["value_low"], row["value_high"])))
             stated.append([row["gpu"], row["workload"], row["quantity"], " .. ".join(ends)])
-    published_table = tables.markdown(stated, ["gpu", "workload", "published", "us"], right=("us",))
-    return "\n\n".join([*texts, published_table]) if texts else ""
+    if texts and here.on_gpu:
+        texts.append(tables.markdown(stated, ["gpu", "workload", "published", "us"], right=("us",)))
+    return "\n\n".join(texts)
 
 
 def _posting(here: Measured) -> str:
@@ -337,15 +346,13 @@ def _iterations(here: Measured) -> str:
     table = tables.markdown(
         lines, ["workload", "variant", "first of a launch", *numbers], right=["first of a launch", *numbers]
     )
+    if not lines or not here.on_gpu:
+        return table if lines else ""
     stated = {
         name: printed.observed("v100", "M", f"first iteration, {name}")[0]
         for name in ("NB Waitall", "BL Waitall", "BL Testany")
     }
-    return (
-        f"{table}\n\nPublished, V100, M, first iteration: {', '.join(f'{k} {v:g} us' for k, v in stated.items())}."
-        if lines
-        else ""
-    )
+    return f"{table}\n\nPublished, V100, M, first iteration: {', '.join(f'{k} {v:g} us' for k, v in stated.items())}."
 
 
 def _first_sends(here: Measured) -> str:
@@ -356,7 +363,7 @@ def _first_sends(here: Measured) -> str:
     count = max((len(row.request["bytes"]) for row in rows), default=0)
     lines = [[_message_text(row), *(tables.number(1e6 * s) for s in row.per_block("sending_s"))] for row in rows]
     stated = {key: f"{1e6 * seconds:g}" for key, seconds in printed.sends().items()}
-    for case, prefix in (("", ""), (", block 0 raised", "raised ")):
+    for case, prefix in (("", ""), (", block 0 raised", "raised ")) if here.on_gpu else ():
         lines.append([f"published, MI50, M{case}", *(stated.get(f"{prefix}{k}", "") for k in range(count))])
     headers = [str(k) for k in range(count)]
     return tables.markdown(lines, ["sends of block", *headers], right=headers) if rows else ""

@@ -1,5 +1,5 @@
 """Tables in the form of the 2017 study from runs of hydro3d: scaling by component, the model against measurements,
-variants, barriers, memory. Published numbers appear only next to runs of the same size and number of processing
+variants, barriers, memory. Published numbers appear only next to runs of the same size, steps and number of processing
 elements."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from haloscope.records.rows import Row, speedup
 from haloscope.report import components, tables
 from haloscope.report.tables import number
 from haloscope.studies import published
-from haloscope_studies.davis2017.measured import timed
+from haloscope_studies.davis2017.measured import experiments, timed
 from haloscope_studies.davis2017.measured.experiments import APP, PIECES, VARIANTS, Point, Variant
 
 Measured = Mapping[Point, Row]
@@ -29,17 +29,18 @@ def of(measured: Measured, experiment: str, letter: str = "A") -> dict[Point, Ro
     }
 
 
-def published_walltime(variant: str, scaling: str, side: int, pes: int) -> float | None:
-    """Return the printed seconds of a run of that size and number of processing elements, or None."""
+def published_walltime(variant: str, scaling: str, side: int, pes: int, steps: int) -> float | None:
+    """Return the printed seconds of a run of that size, number of processing elements and of steps, or None."""
+    wanted = variant, scaling, side, pes
     for row in published("davis2017", "variant_walltimes"):
-        if (row["variant"], row["scaling"], int(row["cells_per_side"]), int(row["pes"])) == (
-            variant,
-            scaling,
-            side,
-            pes,
-        ):
-            return float(row["time_s"])
+        if (row["variant"], row["scaling"], int(row["cells_per_side"]), int(row["pes"])) == wanted:
+            return float(row["time_s"]) if steps == published_steps(side) else None
     return None
+
+
+def published_steps(side: int) -> int:
+    """Return the steps of the study's runs of a size, by table 4.3."""
+    return sum(map(int, experiments.replay_of(side, short=False).split(",")))
 
 
 def walltime(row: Row) -> float:
@@ -53,7 +54,7 @@ def serial(measured: Measured) -> str:
     lines = []
     for p, row in found:
         per_cell = row.step.value / p.side**3 * 1e9
-        printed = published_walltime(p.letter, "serial", p.side, 1)
+        printed = published_walltime(p.letter, "serial", p.side, 1, row.request["steps"])
         lines.append(
             [
                 p.letter,
@@ -76,7 +77,7 @@ def by_component(measured: Measured, scaling: str) -> str:
     for p, row in sorted(of(measured, scaling).items(), key=lambda item: (item[0].side, item[0].pes)):
         parts = components.counting(row.records)
         whole, composed = components.step_time(row.records), components.composed(row.records)
-        printed = published_walltime("A", scaling, p.side, p.pes)
+        printed = published_walltime("A", scaling, p.side, p.pes, row.request["steps"])
         lines.append(
             [
                 f"{p.side}^3",
@@ -222,7 +223,7 @@ def variants(measured: Measured) -> str:
             ]
             for other in (variant.baseline, variant.control):
                 line += _against(row, known.get((other, pes)), other)
-            lines.append([*line, _published_ratio(variant, point), row.verification, row.notes()])
+            lines.append([*line, _published_ratio(variant, point, row.request["steps"]), row.verification, row.notes()])
     headers = [
         "variant",
         "cells",
@@ -250,9 +251,9 @@ def _against(row: Row, other: tuple[Point | None, Row] | None, letter: str) -> l
     return [letter, f"{ratio.value:.2f} ({tables.interval(ratio, '{:.2f}'.format)})"]
 
 
-def _published_ratio(variant: Variant, point: Point) -> str:
+def _published_ratio(variant: Variant, point: Point, steps: int) -> str:
     own, base = (
-        published_walltime(letter, "strong" if point.pes > 1 else "serial", point.side, point.pes)
+        published_walltime(letter, "strong" if point.pes > 1 else "serial", point.side, point.pes, steps)
         for letter in (variant.letter, variant.baseline)
     )
     return f"{base / own:.2f}" if own and base else ""
