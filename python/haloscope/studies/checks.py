@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from haloscope.report import tables
 
@@ -38,16 +38,35 @@ class Report:
 
 @dataclass(frozen=True)
 class Replay:
-    """The output of `haloscope study NAME --replay`, the checks behind it, and the results without a bar."""
+    """The output of `haloscope study NAME --replay`, the checks behind it, and the results without a bar.
+
+    documented: the checks that are known to miss their bar, each with the reason.
+    """
 
     text: str
     checks: tuple[Check, ...]
     reports: tuple[Report, ...] = ()
+    documented: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def missed(self) -> tuple[Check, ...]:
         """The checks whose bar was not reached."""
         return tuple(check for check in self.checks if check.state == MISSED)
+
+    @property
+    def surprises(self) -> tuple[str, ...]:
+        """The results that differ from the documentation: misses that it lacks, and documented ones that are none."""
+        missed = {check.what for check in self.missed}
+        return tuple(sorted(missed ^ set(self.documented)))
+
+    def conclusion(self) -> str:
+        """Return the last line of the output: counts of bars, the documented misses with reasons, and surprises."""
+        parts = [summary(self.checks)]
+        if self.documented:
+            parts.append(f"Documented misses: {'; '.join(f'{name} ({why})' for name, why in self.documented.items())}.")
+        if self.surprises:
+            parts.append(f"NOT as documented: {'; '.join(self.surprises)}.")
+        return " ".join(parts)
 
 
 def state(reached: bool) -> str:
@@ -70,4 +89,4 @@ def report_table(reports: Sequence[Report]) -> str:
 def summary(checks: Sequence[Check]) -> str:
     """Return one sentence with the numbers of bars met and missed."""
     missed = sum(c.state == MISSED for c in checks)
-    return f"{len(checks) - missed} of {len(checks)} results reach their bar, {missed} miss it."
+    return f"{len(checks) - missed} of {len(checks)} results reach their bar{f', {missed} miss it' if missed else ''}."

@@ -8,6 +8,12 @@ from haloscope_studies.davis2017.replay import checks as davis2017_checks
 from haloscope_studies.davis2017.replay import components, hydra_runs, observations, reports, variants
 from haloscope_studies.davis2017.replay import results as davis2017_results
 
+# Checks that miss their bar, by name: strong scaling, where blocks are small.
+DOCUMENTED_MISSES = {
+    "compute, strong, 9 runs beyond one node": "at 256 ranks blocks are below 30^3 cells, the smallest printed size",
+    "walltime, strong, 32 ranks": "messages and sweeps of small blocks are predicted too slow",
+}
+
 
 def replay() -> checks.Replay:
     """Recompute all results that the printed data allow. Returns Markdown, the checks and the results without a bar.
@@ -17,14 +23,15 @@ def replay() -> checks.Replay:
     found = (*davis2017_checks.all_checks(), *davis2017_results.all_checks())
     without = reports.all_reports()
     sections = {
-        "Results against their bars": f"{checks.table(found)}\n\n{checks.summary(found)}",
+        "Results against their bars": checks.table(found),
         "Reports: results without a bar": checks.report_table(without),
         "Walltime: measured, the study's model, our costs from one node": walltimes(),
         "Components: measured, the study's model, our costs from one node": components.markdown(),
         "Variants A to L": variants.markdown(),
         "Observations besides walltimes": observations.markdown(),
     }
-    return checks.Replay("\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items()), found, without)
+    text = "\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items())
+    return checks.Replay(text, found, without, DOCUMENTED_MISSES)
 
 
 def walltimes() -> str:
