@@ -12,7 +12,7 @@ from haloscope import guests, outputs, records, studies
 from haloscope.errors import HaloscopeError, UnavailableError, UsageError, unknown_name
 from haloscope.measure import campaign, devices, launch, lists, slurm, space
 from haloscope.studies.checks import Replay
-from haloscope.terminal import say
+from haloscope.terminal import say, shown
 
 MOST_OTHERS = 5  # configurations of other plans that are named
 
@@ -126,21 +126,24 @@ def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -
 def planned_records(study: ModuleType, found: Sequence[dict], options: studies.Options) -> list[dict]:
     """Return the records that a study plans with some options; the others are named on the error output.
 
-    Raises HaloscopeError where none is planned.
+    A study with ANY_PLAN takes all records. Raises HaloscopeError where none is left.
     """
+    if found and hasattr(study, "ANY_PLAN"):
+        return list(found)
     planned = {request.id for request in study.plan(options).all()}
     kept = [record for record in found if record["id"] in planned]
     others = list(dict.fromkeys(record["id"] for record in found if record["id"] not in planned))
     if not kept:
+        such = f", such as {shown(others[0])}" if others else ""
         raise HaloscopeError(
-            f"none of {len(found)} records is of this plan{f', such as {others[0]}' if others else ''}; pass --quick, "
-            "--sizes and the other options with which they were measured"
+            f"none of {len(found)} records is of this plan{such}; pass --quick, --sizes and the other options with "
+            "which they were measured"
         )
     if others:
         more = f" and {len(others) - MOST_OTHERS} more" * (len(others) > MOST_OTHERS)
         say(
             f"{len(found) - len(kept)} of {len(found)} records are not of this plan and left out: "
-            f"{'; '.join(others[:MOST_OTHERS])}{more}"
+            f"{'; '.join(map(shown, others[:MOST_OTHERS]))}{more}"
         )
     return kept
 

@@ -20,7 +20,7 @@ SUMMARY = (
     "Vanecek 2020: GPU blocks that exchange their own buffers: phased, by task queues in one kernel, "
     "by kernels per block"
 )
-ON_DEVICE = True
+ON_DEVICE = ANY_PLAN = True
 # Tests of 3 + 10 iterations: 40 of each variant in full, a launch's share of them close in time (section 4.1).
 DEFAULTS = {
     "quick": Options(sizes=(), repetitions=2, launches=2, short=True),
