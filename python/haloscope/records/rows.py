@@ -101,3 +101,10 @@ def group_rows(found: Iterable[dict]) -> list[Row]:
 def speedup(row: Row, baseline: Row, confidence: float = stats.CONFIDENCE) -> stats.Estimate:
     """Return the speed-up of a row over the baseline, paired by launch."""
     return stats.ratio_of_launches(baseline.launches, row.launches, confidence=confidence)
+
+
+def rivals_of(best: Row, rows: Iterable[Row]) -> list[Row]:
+    """Return the other rows whose times cannot be distinguished from the times of the best one."""
+    return [
+        row for row in rows if row is not best and stats.verdict_text(speedup(row, best), "+", "-") == stats.NO_CHOICE
+    ]

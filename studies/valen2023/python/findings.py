@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from haloscope.records.rows import Row
 from haloscope.report import tables
@@ -16,6 +16,7 @@ PROGRAMS = ("ordered phased", "ordered overlapped", "direct phased", "direct ove
 BASE = ("ordered phased", 1)  # program and depth that speed-ups refer to (section 9.1)
 STUMBLE = 1.5  # direct over ordered message time beyond which a cell is an anomaly
 PUBLISHED_ITERATIONS = 2048
+UNCLEAR = " ?"  # behind a number that the noise may have made
 HERE = "measured"  # name of the machine of measured cells
 
 
@@ -88,16 +89,23 @@ def first_uncovered(cells: Sequence[Cell]) -> int | None:
     return min((p.depth for p, o in pairs(cells) if o.times["inner"] < p.communication), default=None)
 
 
-def coverage_table(cells: Sequence[Cell], exchange: str = "ordered") -> str:
-    """Return coverage in percent by machine, side and depth, and the first uncovered depth (section 9.2)."""
+def coverage_table(cells: Sequence[Cell], exchange: str = "ordered", unclear: Collection[tuple] = ()) -> str:
+    """Return coverage in percent by machine, side and depth, and the first uncovered depth (section 9.2).
+
+    unclear: (side, exchange, depth) of runs that cannot be distinguished, which the table marks.
+    """
     chosen = [c for c in cells if c.exchange == exchange]
     depths = sorted({c.depth for c in chosen})
     lines = []
     for (machine, side), own in groups(chosen, "machine", "side").items():
-        covered = {p.depth: f"{100 * coverage(p, o):.2f}" for p, o in pairs(own)}
+        covered = {
+            p.depth: f"{100 * coverage(p, o):.2f}{UNCLEAR * ((side, exchange, p.depth) in unclear)}"
+            for p, o in pairs(own)
+        }
         lines.append([machine, side, *(covered.get(d, "") for d in depths), first_uncovered(own) or "none"])
     headers = ["machine", "side", *(f"depth {d}" for d in depths), "communication outlasts inner from depth"]
     note = "\n\nNegative where the overlapped run took longer than the phased one."
+    note += f"{UNCLEAR}: the two runs cannot be distinguished." if unclear else ""
     return tables.markdown(lines, headers, right=headers[1:-1]) + note
 
 
@@ -140,15 +148,21 @@ def anomalies(cells: Sequence[Cell], threshold: float = STUMBLE) -> list[tuple[C
     return [(direct, ratio) for direct, ratio in ratios if ratio > threshold]
 
 
-def anomaly_table(cells: Sequence[Cell]) -> str:
-    """Return the anomalies by machine, each as side/depth with its ratio."""
+def anomaly_table(cells: Sequence[Cell], unclear: Collection[tuple] = ()) -> str:
+    """Return the anomalies by machine, each as side/depth with its ratio.
+
+    unclear: (side, depth) whose ratio has an interval that reaches below the limit, which the table marks.
+    """
     found = groups([c for c, _ in anomalies(cells)], "machine")
     ratios = {(c.machine, c.side, c.depth): ratio for c, ratio in anomalies(cells)}
     lines = []
     for machine in dict.fromkeys(c.machine for c in cells):
         own = sorted(found.get((machine,), []), key=lambda c: (c.side, c.depth))
-        listed = ", ".join(f"{c.side}/{c.depth} ({ratios[c.machine, c.side, c.depth]:.1f}x)" for c in own)
+        listed = ", ".join(
+            f"{c.side}/{c.depth} ({ratios[c.machine, c.side, c.depth]:.1f}x){UNCLEAR * ((c.side, c.depth) in unclear)}"
+            for c in own
+        )
         lines.append([machine, len(own), listed or "none"])
-    return tables.markdown(
-        lines, ["machine", "cells", f"side/depth with direct message > {STUMBLE:g} x ordered"], right=["cells"]
-    )
+    headers = ["machine", "cells", f"side/depth with direct message > {STUMBLE:g} x ordered"]
+    note = f"\n\n{UNCLEAR}: the interval of the ratio reaches below {STUMBLE:g}." if unclear else ""
+    return tables.markdown(lines, headers, right=["cells"]) + note

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from haloscope.measure import space
 from haloscope.measure.request import Request
-from haloscope.records.rows import Row, group_rows, speedup
+from haloscope.records import stats
+from haloscope.records.rows import Row, group_rows, rivals_of, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
 from haloscope_studies.valen2023 import findings, timers
@@ -91,8 +92,9 @@ def report(found: Sequence[dict], options: Options) -> str:
     cells = findings.measured_cells(rows)
     texts.append("### Best depth per program\n\n" + _best_depths(rows, cells))
     texts.append("### Best depths of the thesis\n\n" + _best_depths_of_the_thesis())
-    texts += [f"### Coverage, {exchange}, %\n\n{findings.coverage_table(cells, exchange)}" for exchange in STRATEGIES]
-    texts.append("### Anomalies\n\n" + findings.anomaly_table(cells))
+    unclear = unclear_coverage(rows)
+    texts += [f"### Coverage, {e}, %\n\n{findings.coverage_table(cells, e, unclear)}" for e in STRATEGIES]
+    texts.append("### Anomalies\n\n" + findings.anomaly_table(cells, unclear_anomalies(rows)))
     return "\n\n".join(texts)
 
 
@@ -101,6 +103,30 @@ def replay() -> checks.Replay:
     from haloscope_studies.valen2023 import replay as valen2023_replay
 
     return valen2023_replay.replay()
+
+
+def unclear_coverage(rows: Mapping[tuple[int, str, int], Row]) -> set[tuple[int, str, int]]:
+    """Return the (side, exchange, depth) whose phased and overlapped runs cannot be distinguished."""
+    phased = {key: row for key, row in rows.items() if key[1].endswith("phased")}
+    found = set()
+    for (side, program, depth), row in phased.items():
+        other = rows.get((side, program.replace("phased", "overlapped"), depth))
+        if other is not None and rivals_of(row, [other]):
+            found.add((side, program.split()[0], depth))
+    return found
+
+
+def unclear_anomalies(rows: Mapping[tuple[int, str, int], Row]) -> set[tuple[int, int]]:
+    """Return the (side, depth) whose ratio of direct to ordered message times is above the limit by noise, perhaps."""
+    found = set()
+    for (side, program, depth), row in rows.items():
+        other = rows.get((side, "ordered phased", depth))
+        if program != "direct phased" or other is None:
+            continue
+        ratio = stats.ratio_of_launches(timers.messages(row), timers.messages(other))
+        if ratio.low <= findings.STUMBLE < ratio.high:
+            found.add((side, depth))
+    return found
 
 
 def _appendix_table(side: int, program: str, table: dict[int, Row]) -> str:
@@ -160,6 +186,14 @@ def published_best() -> dict[tuple[str, str], dict[int, tuple[int, float]]]:
     return found
 
 
+def _depths_text(rows: Mapping[tuple[int, str, int], Row], side: int, program: str, best: int, bold: bool) -> str:
+    """Return the best depth of a program, and the depths that cannot be distinguished from it."""
+    own = {depth: row for (s, p, depth), row in rows.items() if (s, p) == (side, program)}
+    close = rivals_of(own[best], own.values())
+    others = "".join(f", {depth}" for depth, row in own.items() if row in close)
+    return (f"**{best}**" if bold else str(best)) + others + findings.UNCLEAR * bool(close)
+
+
 def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]) -> str:
     theirs = published_best()
     gpus = sorted({gpu for gpu, _ in theirs})
@@ -171,7 +205,7 @@ def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]
         for program in (p for p in PROGRAMS if p in best):
             depth = best[program].depth
             gain = speedup(rows[side, program, depth], base)
-            shown = f"**{depth}**" if best["all"] is best[program] else depth
+            shown = _depths_text(rows, side, program, depth, best["all"] is best[program])
             line = [side, program, shown, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
             of_side = [theirs[gpu, program].get(side) if is_published(base) else None for gpu in gpus]
             line += [f"{one[0]}: {one[1]:.2f}" if one else "" for one in of_side]
@@ -186,9 +220,9 @@ def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]
     ]
     program, depth = findings.BASE
     note = (
-        f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs. Published "
-        f"numbers stand next to runs of the same side with {PUBLISHED_RANKS} ranks and {findings.PUBLISHED_ITERATIONS} "
-        "iterations."
+        f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs;"
+        f"{findings.UNCLEAR}: depths that cannot be distinguished, the fastest first. Published numbers stand next to "
+        f"runs of the same side with {PUBLISHED_RANKS} ranks and {findings.PUBLISHED_ITERATIONS} iterations."
     )
     return tables.markdown(lines, headers, right=("side", "best depth", "speed-up")) + note
 

@@ -34,6 +34,16 @@ def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
     return parts | {"rest": total("rest")}
 
 
+def messages(row: Row) -> dict[str, list[float]]:
+    """Return the seconds per step that messages take, a mean over ranks, by launch; as in `thesis_timers`."""
+    found: dict[str, list[float]] = {}
+    for record in row.records:
+        phases = record.get("phases_s", {})
+        seconds = sum(phases.get(name, {}).get("mean", 0.0) for name in ("send", "wait", "copy"))
+        found.setdefault(record["launch"]["id"], []).append(seconds)
+    return found
+
+
 def terse(table: Sequence[Row]) -> str:
     """Return comma-separated lines for scripts: the run, then the 2023 study's timers in seconds per repetition."""
     lines = [",".join(("height", "length", "depth", "iterations", "ranks", "schedule", "strategy", *TERSE))]

@@ -83,18 +83,44 @@ def test_published_times_stand_next_to_runs_of_the_same_size_ranks_and_steps_onl
     assert (all(row[5:] != ["", ""] for row in section(text, "Best depth per program"))) == shown
 
 
-def made_up(request: Request) -> dict:
-    """Return the record of a run of 1 s."""
+def test_no_best_depth_coverage_or_anomaly_stands_without_a_verdict():
+    options = dataclasses.replace(valen2023.DEFAULTS["full"], sizes=(100,), depths=(1, 2, 4), steps=8)
+    seconds = {1: 2.0, 2: 1.0, 4: 1.001}  # 2 and 4 differ by less than the repetitions do
+
+    def report(noise: float, message: dict[str, float]) -> str:
+        found = []
+        for (_, program, depth), part in valen2023.points(options).items():
+            for launch in range(5):
+                odd = 1 + noise * (-1) ** (launch + len(program) + depth // 2)
+                [request] = part.requests
+                found.append(
+                    made_up(request, odd * seconds[depth], f"launch-{launch}", odd * message[program.split()[0]])
+                )
+        return valen2023.report(found, options)
+
+    text = report(0.05, {"ordered": 0.01, "direct": 0.0151})
+    best = {row[1]: row[2] for row in section(text, "Best depth per program")}
+    assert best["ordered phased"].endswith("2, 4 ?") or best["ordered phased"].endswith("2**, 4 ?")
+    assert all(cell.endswith(" ?") for row in section(text, "Coverage, ordered, %") for cell in row[2:5])
+    assert all("x) ?" in row[2] for row in section(text, "Anomalies"))
+    clear = report(0.0, {"ordered": 0.01, "direct": 0.05})
+    assert {row[2].strip("*") for row in section(clear, "Best depth per program")} == {"2"}
+    assert all("(5.0x)" in row[2] and "?" not in row[2] for row in section(clear, "Anomalies"))
+
+
+def made_up(request: Request, seconds: float = 1.0, launch: str = "launch-1", message: float = 0.01) -> dict:
+    """Return the record of runs of about some seconds."""
     phase = dict.fromkeys(("rank0", "min", "mean", "median", "max"), 0.01)
+    waited = dict.fromkeys(phase, message)
     return {
         "kind": "measurement",
         "id": request.id,
-        "launch": {"id": "launch-1"},
+        "launch": {"id": launch},
         "request": request.request() | {"process_grid": [request.ranks // 2, 2]},
-        "time_s": {"repetitions": [1.0, 1.1]},
+        "time_s": {"repetitions": [seconds, 1.0001 * seconds]},
         "environment": {"oversubscribed": False},
         "verification": {"status": "passed"},
-        "phases_s": dict.fromkeys(("compute", "pack", "send", "wait", "unpack", "copy", "desync", "rest"), phase),
+        "phases_s": dict.fromkeys(("compute", "pack", "unpack", "desync", "rest"), phase) | {"wait": waited},
     }
 
 

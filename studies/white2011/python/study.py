@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from haloscope.measure import space
 from haloscope.measure.request import Request
 from haloscope.records import stats
-from haloscope.records.rows import group_rows, speedup
+from haloscope.records.rows import group_rows, rivals_of, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks, published
 
@@ -114,7 +114,7 @@ def report(found: Sequence[dict], options: Options) -> str:
     return "\n\n".join(
         [
             "### All points\n\n" + _table(measured),
-            "### Best per core count\n\n" + _table(best),
+            "### Best per core count\n\n" + _table(best, rivals(best, measured)),
             "### Gains of overlap\n\n" + _gains(best),
             "### Lines of code per schedule\n\n" + _lines_of_code(),
         ]
@@ -139,7 +139,18 @@ def best_of(measured: dict) -> dict:
     return {(cells, cores, letter, *split): row for (cells, cores, letter), (split, row) in best.items()}
 
 
-def _table(measured: dict) -> str:
+def rivals(best: dict, measured: dict) -> dict[tuple, str]:
+    """Return a note on each best split that other splits cannot be distinguished from."""
+    notes = {}
+    for key, row in best.items():
+        others = {id(r): k for k, r in measured.items() if k[:3] == key[:3] and not r.oversubscribed}
+        close = rivals_of(row, [r for r in measured.values() if id(r) in others])
+        if close:
+            notes[key] = f"{', '.join('{} x {}'.format(*others[id(r)][3:]) for r in close)}: {stats.NO_CHOICE}"
+    return notes
+
+
+def _table(measured: dict, remarks: Mapping[tuple, str] | None = None) -> str:
     headers = [
         "cells",
         "cores",
@@ -162,7 +173,9 @@ def _table(measured: dict) -> str:
             tables.interval(row.step, factor=1e3),
             spread,
         ]
-        lines.append([f"{cells}^3", cores, name, f"{tasks} x {threads}", *times, row.verification, row.notes()])
+        remark = (remarks or {}).get((cells, cores, letter, tasks, threads), "")
+        notes = "; ".join(filter(None, (remark, row.notes())))
+        lines.append([f"{cells}^3", cores, name, f"{tasks} x {threads}", *times, row.verification, notes])
     return tables.markdown(lines, headers, right=("cores", "GF/s", "step (ms)", "spread"))
 
 

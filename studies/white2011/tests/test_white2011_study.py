@@ -60,6 +60,24 @@ def test_the_best_split_never_is_an_oversubscribed_one():
     assert list(white2011.best_of(measured)) == [(16, 2, "D", 1, 2)]
 
 
+def test_splits_that_cannot_be_distinguished_from_the_best_are_named():
+    def row(name, *launches):
+        from test_records import measurement
+
+        return group_rows([measurement(name, f"launch-{n}", list(steps)) for n, steps in enumerate(launches)])[0]
+
+    measured = {
+        (16, 2, "B", 1, 2): row("a", (1.0, 1.1), (1.2, 1.0), (1.0, 1.0)),
+        (16, 2, "B", 2, 1): row("b", (1.1, 1.0), (1.0, 1.1), (1.1, 1.0)),
+        (16, 2, "B", 4, 1): row("c", (2.0, 2.1), (2.1, 2.0), (2.0, 2.0)),
+    }
+    [(best, note)] = white2011.rivals(white2011.best_of(measured), measured).items()
+    other = ({(1, 2), (2, 1)} - {best[3:]}).pop()
+    assert note == f"{other[0]} x {other[1]}: cannot tell apart"
+    alone = {key: r for key, r in measured.items() if key[3] != other[0]}
+    assert not white2011.rivals(white2011.best_of(alone), alone)
+
+
 def test_lines_of_code_leave_out_blanks_and_comments():
     text = "// top\n\nint a;  // tail\n/* block\n   more */\nint b; /* x */ int c;\n\n   \n"
     assert white2011.lines_of_code(text) == 2
