@@ -143,7 +143,7 @@ def _appendix_table(side: int, program: str, table: dict[int, Row]) -> str:
     lines = []
     for depth, row in table.items():
         runs = [row.request["steps"] * step * factor for steps in row.launches.values() for step in steps]
-        parts = timers.thesis_timers(row)
+        parts = timers.thesis_timers(row, statistics.mean)
         line = [
             depth,
             tables.number(statistics.mean(runs)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 
 from haloscope.records.rows import group_rows
@@ -27,6 +29,20 @@ def test_the_eight_timers_and_the_rest_add_up_to_the_execution():
     assert found["primary"] == pytest.approx(0.3)
     assert sum(found.values()) - found["execution"] == pytest.approx(found["execution"])
     assert set(timers.TERSE) == {"execution", "pack", "unpack", "inner", "outer", "primary", "message", "desync"}
+
+
+@pytest.mark.ids("V14")
+def test_means_of_parts_add_up_to_the_mean_of_runs_however_launches_differ():
+    found = []
+    for launch, seconds in enumerate((1.0, 1.0, 4.0)):
+        record = measurement(launch=f"launch-{launch}", seconds=[seconds] * 3)
+        record["phases_s"] = {name: spread(seconds * 2.5e-2) for name in ("pack", "wait", "compute", "rest")}
+        found.append(record)
+    [row] = group_rows(found)
+    parts = timers.thesis_timers(row, statistics.mean)
+    whole = parts.pop("execution")
+    assert whole == pytest.approx(2.0) and sum(parts.values()) == pytest.approx(whole)
+    assert timers.thesis_timers(row)["execution"] == pytest.approx(1.0)
 
 
 def test_copies_between_device_and_host_belong_to_packing_and_unpacking():
