@@ -144,14 +144,14 @@ class Grid {
 
   /// Returns the number of owned cells per dimension; local coordinates run from 0.
   Index cells() const { return layout_.local_cells(rank_); }
-  Index cells(int block) const { return layout_.by_block().local_cells(number_of(block)); }
+  Index cells(int block) const { return layout_.by_block().local_cells(layout_.number_of_block(rank_, block)); }
   /// Returns the owned cells in global coordinates.
   Box owned() const { return layout_.owned(rank_); }
-  Box owned(int block) const { return layout_.by_block().owned(number_of(block)); }
+  Box owned(int block) const { return layout_.by_block().owned(layout_.number_of_block(rank_, block)); }
   /// Returns true if an exchange fills halos on this side (0 low, 1 high) of dimension d.
   bool has_neighbour(int d, int side) const { return layout_.has_neighbour(rank_, d, side); }
   bool has_neighbour(int d, int side, int block) const {
-    return layout_.by_block().has_neighbour(number_of(block), d, side);
+    return layout_.by_block().has_neighbour(layout_.number_of_block(rank_, block), d, side);
   }
 
  private:
@@ -187,12 +187,6 @@ class Grid {
     const Layout layout(spec, haloscope::process_grid(options.process_grid, active, spec), whole(options.rank_order));
     if (!options.reorder) return layout.with_idle_ranks(size);
     return reordered(layout, first_ranks(sites_of(comm, options.nodes), active, size)).with_idle_ranks(size);
-  }
-  /// Returns the number of a block of this rank in Layout::by_block().
-  int number_of(int block) const {
-    if (block < 0 || block >= blocks())
-      throw UsageError("block " + std::to_string(block) + " does not exist; this rank has " + std::to_string(blocks()));
-    return layout_.first_block(rank_) + block;
   }
   /// Returns a value for each of the three dimensions.
   static std::array<int, 3> whole(const PerDimension<int, D>& some) {

@@ -151,6 +151,8 @@ class Layout {
   const Layout& by_block() const { return has_several_blocks() ? by_block_.front() : *this; }
   /// Returns the number of the first block of a rank in by_block(). A rank without cells: of the next rank.
   int first_block(int rank) const { return has_several_blocks() ? first_block_[index(rank)] : rank; }
+  /// Returns the number of a block of a rank in by_block(). @throws UsageError for one that the rank does not have.
+  int number_of_block(int rank, int block) const;
   /// Returns the rank that owns a block of by_block().
   int rank_of_block(int block) const;
   bool owns_cells(int rank) const {

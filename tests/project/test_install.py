@@ -435,6 +435,13 @@ def test_every_cplusplus_header_stands_alone_without_warnings(prefix, tmp_path):
         list(pool.map(compile_includes, sources))
 
 
+def test_cplusplus_headers_compile_without_exceptions_and_type_information(prefix, tmp_path):
+    headers = sorted((prefix / "include" / "haloscope").rglob("*.hpp"))
+    source = tmp_path / "all.cpp"
+    source.write_text("".join(f'#include "{path.relative_to(prefix / "include")}"\n' for path in headers))
+    run("g++", "-std=c++20", "-fno-exceptions", "-fno-rtti", "-fsyntax-only", *header_words(prefix), source)
+
+
 def test_what_templates_become_in_programs_has_no_warnings(prefix):
     flags = [flag for flag in STRICT if "conversion" not in flag]  # the program's own are its business
     run("g++", "-std=c++20", *flags, *header_words(prefix), HEAT / "heat.cpp")

@@ -27,6 +27,9 @@ struct Words;
 /// Returns "unknown KIND 'NAME'; did you mean A or B?", the text for every unknown name.
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid);
 
+/// @throws UsageError with unknown_name(); a function, so that programs without exceptions may include this header.
+[[noreturn]] void refuse_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid);
+
 template <class Enum>
 const std::string& to_word(Enum value) {
   return Words<Enum>::all()[static_cast<std::size_t>(value)];
@@ -38,7 +41,7 @@ Enum from_word(const std::string& word) {
   const auto& all = Words<Enum>::all();
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i] == word) return static_cast<Enum>(i);
-  throw UsageError(unknown_name(Words<Enum>::kind, word, all));
+  refuse_name(Words<Enum>::kind, word, all);
 }
 
 }  // namespace haloscope

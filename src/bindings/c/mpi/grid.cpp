@@ -145,10 +145,8 @@ void put(const Box& from, hs_box& to) {
 /// The number of a block of this rank among the blocks of all ranks; -1: block 0 of none.
 /// @throws UsageError for one that the rank lacks.
 int number_of_block(const hs_grid& from, int32_t block) {
-  const int blocks = from.layout.blocks_of(from.rank);
-  if (block < 0 || block >= std::max(1, blocks))
-    throw UsageError("block " + std::to_string(block) + " does not exist; this rank has " + std::to_string(blocks));
-  return blocks > 0 ? from.layout.first_block(from.rank) + block : -1;
+  const bool is_none = block == 0 && from.layout.blocks_of(from.rank) == 0;
+  return is_none ? -1 : from.layout.number_of_block(from.rank, block);
 }
 
 /// The layout of a grid. @throws UsageError for a rank that it does not have.

@@ -21,13 +21,11 @@ Plan plan_of(const Layout& layout, int rank, const FieldMemory::Options& options
   nothing.quantities = {options.quantity};
   nothing.pattern = Pattern::direct;  // any layout allows it
   nothing.low = nothing.high = {0, 0, 0};
-  if (options.block < 0 || options.block >= std::max(1, layout.blocks_of(rank)))
-    throw UsageError("block " + std::to_string(options.block) + " does not exist; this rank has " +
-                     std::to_string(layout.blocks_of(rank)));
+  const bool is_none = options.block == 0 && layout.blocks_of(rank) == 0;
+  const int block = is_none ? -1 : layout.number_of_block(rank, options.block);
   if (layout.has_several_blocks() && options.memory == MemoryKind::shared)
     throw UsageError("fields in shared memory need a grid of one block a rank; use memory of the rank's own");
-  Plan plan = layout.owns_cells(rank) ? make_plan(layout.by_block(), layout.first_block(rank) + options.block, nothing)
-                                      : make_plan(layout, rank, nothing);
+  Plan plan = layout.owns_cells(rank) ? make_plan(layout.by_block(), block, nothing) : make_plan(layout, rank, nothing);
   for (int d = 0; d < layout.dims(); ++d) plan.spec.low[d] = plan.spec.high[d] = options.halo;
   return plan;
 }

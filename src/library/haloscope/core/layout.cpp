@@ -325,6 +325,13 @@ Layout Layout::of_blocks(const GridSpec& grid, const std::vector<std::vector<Box
   return result;
 }
 
+int Layout::number_of_block(int rank, int block) const {
+  const int blocks = blocks_of(rank);
+  if (block < 0 || block >= blocks)
+    throw UsageError("block " + std::to_string(block) + " does not exist; this rank has " + std::to_string(blocks));
+  return first_block(rank) + block;
+}
+
 int Layout::rank_of_block(int block) const {
   if (!has_several_blocks()) return block;
   return static_cast<int>(std::upper_bound(first_block_.begin(), first_block_.end(), block) - first_block_.begin()) - 1;

@@ -50,6 +50,10 @@ std::string unknown_name(const std::string& kind, const std::string& name, const
          (shown < valid.size() ? " and " + std::to_string(valid.size() - shown) + " more" : "");
 }
 
+void refuse_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid) {
+  throw UsageError(unknown_name(kind, name, valid));
+}
+
 bool has(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
