@@ -144,32 +144,10 @@ def test_freed_temporaries_work_with_threads_and_overlap(gas, words):
 
 @pytest.mark.ids("DA9", "DE3", "DE4", "DE5", "DE6")
 def test_variants_of_exchange_overlap_and_threads_give_the_same_bits(haloscope):
-    result = haloscope(
-        "run",
-        "hydro3d",
-        "--cells",
-        "14x13x12",
-        "--ranks",
-        "2",
-        "--threads",
-        "1,2",
-        "--schedule",
-        "bulk,divided,split,comm-thread",
-        "--piece",
-        "0,1,3",
-        "--strategy",
-        "direct:corners,fields=type/p2p",
-        "--set",
-        "initial=random",
-        "--steps",
-        "2",
-        "--launches",
-        "1",
-        "--repetitions",
-        "1",
-        "--output",
-        "r.jsonl",
-    )
+    words = "run hydro3d --cells 14x13x12 --ranks 2 --piece 0,1,3 --set initial=random --steps 2 --launches 1"
+    common = (*words.split(), "--repetitions", 1, "--strategy", "direct:corners,fields=type/p2p")
+    schedules = "bulk,divided,split"
+    result = haloscope(*common, "--threads", "1,2", "--schedule", f"{schedules},comm-thread", "--output", "r.jsonl")
     assert result.code == 0, result.err
     found = [r for r in records.read("r.jsonl").records if r["kind"] == "measurement"]
     assert len(found) == 3 + 4 * 3  # one thread has no pieces, and comm-thread needs two
@@ -180,32 +158,7 @@ def test_variants_of_exchange_overlap_and_threads_give_the_same_bits(haloscope):
     for r in found:
         if r["request"]["schedule"] != "comm-thread" and r["request"]["threads"] == 2:
             sums[r["request"].get("piece", 0)].add((r["request"]["schedule"], tuple(r["app"]["last_totals"])))
-    again = haloscope(
-        "run",
-        "hydro3d",
-        "--cells",
-        "14x13x12",
-        "--ranks",
-        "2",
-        "--threads",
-        "2",
-        "--schedule",
-        "bulk,divided,split",
-        "--piece",
-        "0,1,3",
-        "--strategy",
-        "direct:corners,fields=type/p2p",
-        "--set",
-        "initial=random",
-        "--steps",
-        "2",
-        "--launches",
-        "1",
-        "--repetitions",
-        "1",
-        "--output",
-        "s.jsonl",
-    )
+    again = haloscope(*common, "--threads", 2, "--schedule", schedules, "--output", "s.jsonl")
     assert again.code == 0, again.err
     for r in records.read("s.jsonl").records:
         assert (r["request"]["schedule"], tuple(r["app"]["last_totals"])) in sums[r["request"].get("piece", 0)]
