@@ -130,9 +130,9 @@ def planned_records(study: ModuleType, found: Sequence[dict], options: studies.O
     """
     if found and hasattr(study, "ANY_PLAN"):
         return list(found)
-    planned = {request.id for request in study.plan(options).all()}
-    kept = [record for record in found if record["id"] in planned]
-    others = list(dict.fromkeys(record["id"] for record in found if record["id"] not in planned))
+    planned = {request.id: request.request() for request in study.plan(options).all()}
+    kept = [record for record in found if _is_planned(record, planned.get(record["id"]))]
+    others = list(dict.fromkeys(record["id"] for record in found if record not in kept))
     if not kept:
         such = f", such as {shown(others[0])}" if others else ""
         raise HaloscopeError(
@@ -146,6 +146,15 @@ def planned_records(study: ModuleType, found: Sequence[dict], options: studies.O
             f"{'; '.join(map(shown, others[:MOST_OTHERS]))}{more}"
         )
     return kept
+
+
+def _is_planned(record: Mapping, request: Mapping | None) -> bool:
+    """Return whether a record is of a planned request: by its id and, where it was measured, its own request."""
+    if request is None or record["kind"] not in records.MEASURED:
+        return request is not None
+    own = record["request"]
+    same = all(own.get(name) == request.get(name, own.get(name)) for name in ("app", "cells", "ranks"))
+    return same and len(own.get("process_grid", own["cells"])) == len(own["cells"])
 
 
 def replay(study: ModuleType, name: str) -> Replay:

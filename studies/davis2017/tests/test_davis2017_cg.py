@@ -11,7 +11,8 @@ from haloscope import errors, outputs, patience, records
 from haloscope.bridge import build
 from haloscope.measure import launch
 from haloscope_studies.davis2017.measured import cg
-from test_records import measurement, write
+from reports import skipped_study
+from test_records import write
 
 KEPT = Path(__file__).resolve().parents[1] / "results" / "cg.jsonl"
 
@@ -197,10 +198,10 @@ def test_every_kept_record_satisfies_the_schema_and_other_lines_do_not():
     ],
 )
 def test_a_line_that_is_no_record_is_named_once_and_left_out(line, haloscope, tmp_path):
-    write(tmp_path / "r.jsonl", measurement())
+    write(tmp_path / "r.jsonl", *skipped_study("davis2017", sizes=(8, 10, 12)))
     write(tmp_path / "r-cg.jsonl", f"{line}\n", solve(mpi_library="MPICH"))
     result = haloscope("study", "davis2017", "--from", "r.jsonl")
-    assert result.code == 0
+    assert result.code == 3  # of the skipped runs
     [message] = result.err.splitlines()
     assert message.startswith("haloscope: r-cg.jsonl, line 1: not ")
     assert "### Conjugate gradients: time of an iteration" in result.out
