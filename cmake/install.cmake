@@ -74,7 +74,7 @@ set(licenses ${CMAKE_INSTALL_DATAROOTDIR}/licenses/haloscope)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses/ DESTINATION ${licenses} COMPONENT c)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${licenses} COMPONENT c)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        COMPONENT docs PATTERN "site" EXCLUDE)
+        COMPONENT docs PATTERN "site" EXCLUDE PATTERN "__pycache__" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT docs)
 if(SKBUILD)  # a wheel has the command `haloscope`, and puts these into the share/ of its environment
