@@ -65,22 +65,25 @@ def recorded_options(name: str, plans: Sequence[Mapping]) -> studies.Options | N
     if not plans:
         return None
     known = {field.name for field in dataclasses.fields(studies.Options)}
-    found = [{key: _as_tuple(value) for key, value in plan["options"].items() if key in known} for plan in plans]
-    for other in found[1:]:
-        if difference := _difference(found[0], other):
+    first, *more = (
+        studies.Options(**{key: _as_tuple(value) for key, value in plan["options"].items() if key in known})
+        for plan in plans
+    )
+    for other in more:
+        if difference := _difference(first, other):
             raise UsageError(f"these are records of {name} with different options, {difference}; report each alone")
-    return studies.Options(**found[0])
+    return first
 
 
 def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _difference(one: Mapping, other: Mapping) -> str:
+def _difference(one: studies.Options, other: studies.Options) -> str:
     """Return the first option in which two plans of a study differ, with both values; "" where none counts."""
-    for key in sorted({*one, *other} - {"launches"}):
-        if one.get(key) != other.get(key):
-            return f"{key} {_as_text(one.get(key))} and {_as_text(other.get(key))}"
+    for key, value in dataclasses.asdict(dataclasses.replace(one, launches=other.launches)).items():
+        if value != getattr(other, key):
+            return f"{key} {_as_text(value)} and {_as_text(getattr(other, key))}"
     return ""
 
 
@@ -131,8 +134,14 @@ def planned_records(study: ModuleType, found: Sequence[dict], options: studies.O
     if found and hasattr(study, "ANY_PLAN"):
         return list(found)
     planned = {request.id: request.request() for request in study.plan(options).all()}
-    kept = [record for record in found if _is_planned(record, planned.get(record["id"]))]
-    others = list(dict.fromkeys(record["id"] for record in found if record not in kept))
+    kept: list[dict] = []
+    left_out: list[str] = []
+    for record in found:
+        if _is_planned(record, planned.get(record["id"])):
+            kept.append(record)
+        else:
+            left_out.append(record["id"])
+    others = list(dict.fromkeys(left_out))
     if not kept:
         such = f", such as {shown(others[0])}" if others else ""
         raise HaloscopeError(
@@ -142,7 +151,7 @@ def planned_records(study: ModuleType, found: Sequence[dict], options: studies.O
     if others:
         more = f" and {len(others) - MOST_OTHERS} more" * (len(others) > MOST_OTHERS)
         say(
-            f"{len(found) - len(kept)} of {len(found)} records are not of this plan and left out: "
+            f"{len(left_out)} of {len(found)} records are not of this plan and left out: "
             f"{'; '.join(map(shown, others[:MOST_OTHERS]))}{more}"
         )
     return kept
@@ -183,13 +192,12 @@ def measure(study: ModuleType, name: str, options: studies.Options, file: Path, 
     """
     planned = study.plan(options)
     space.refuse_if_none_can_run(planned)
-    own = dataclasses.asdict(options)
     before = records.read(file).studies if file.is_file() else []
-    if (held := recorded_options(name, before)) and (difference := _difference(dataclasses.asdict(held), own)):
+    if (held := recorded_options(name, before)) and (difference := _difference(held, options)):
         raise UsageError(f"{file} holds records of {name} with {difference} here; give --output another file")
     if hasattr(study, "figures"):
         outputs.refuse_foreign_figure(outputs.stem_of(file))
-    heading = None if before else records.of_study(name, own)
+    heading = None if before else records.of_study(name, dataclasses.asdict(options))
     return campaign.Campaign(planned, file, options.launches, resume=resume, label=name, heading=heading).run()
 
 
