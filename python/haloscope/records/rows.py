@@ -103,8 +103,6 @@ def speedup(row: Row, baseline: Row, confidence: float = stats.CONFIDENCE) -> st
     return stats.ratio_of_launches(baseline.launches, row.launches, confidence=confidence)
 
 
-def rivals_of(best: Row, rows: Iterable[Row]) -> list[Row]:
-    """Return the other rows whose times cannot be distinguished from the times of the best one."""
-    return [
-        row for row in rows if row is not best and stats.verdict_text(speedup(row, best), "+", "-") == stats.NO_CHOICE
-    ]
+def are_close(one: Row, other: Row) -> bool:
+    """Return whether the times of two rows cannot be distinguished."""
+    return stats.verdict_text(speedup(one, other), "+", "-") == stats.NO_CHOICE

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from haloscope.measure import space
 from haloscope.measure.request import Request
 from haloscope.records import stats
-from haloscope.records.rows import Row, group_rows, rivals_of, speedup
+from haloscope.records.rows import Row, are_close, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
 from haloscope_studies.valen2023 import findings, timers
@@ -111,7 +111,7 @@ def unclear_coverage(rows: Mapping[tuple[int, str, int], Row]) -> set[tuple[int,
     found = set()
     for (side, program, depth), row in phased.items():
         other = rows.get((side, program.replace("phased", "overlapped"), depth))
-        if other is not None and rivals_of(row, [other]):
+        if other is not None and are_close(other, row):
             found.add((side, program.split()[0], depth))
     return found
 
@@ -189,9 +189,8 @@ def published_best() -> dict[tuple[str, str], dict[int, tuple[int, float]]]:
 def _depths_text(rows: Mapping[tuple[int, str, int], Row], side: int, program: str, best: int, bold: bool) -> str:
     """Return the best depth of a program, and the depths that cannot be distinguished from it."""
     own = {depth: row for (s, p, depth), row in rows.items() if (s, p) == (side, program)}
-    close = rivals_of(own[best], own.values())
-    others = "".join(f", {depth}" for depth, row in own.items() if row in close)
-    return (f"**{best}**" if bold else str(best)) + others + findings.UNCLEAR * bool(close)
+    others = "".join(f", {depth}" for depth, row in own.items() if depth != best and are_close(row, own[best]))
+    return (f"**{best}**" if bold else str(best)) + others + findings.UNCLEAR * bool(others)
 
 
 def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]) -> str:

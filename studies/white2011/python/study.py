@@ -11,7 +11,7 @@ from typing import Any
 from haloscope.measure import space
 from haloscope.measure.request import Request
 from haloscope.records import stats
-from haloscope.records.rows import group_rows, rivals_of, speedup
+from haloscope.records.rows import are_close, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks, published
 
@@ -143,10 +143,9 @@ def rivals(best: dict, measured: dict) -> dict[tuple, str]:
     """Return a note on each best split that other splits cannot be distinguished from."""
     notes = {}
     for key, row in best.items():
-        others = {id(r): k for k, r in measured.items() if k[:3] == key[:3] and not r.oversubscribed}
-        close = rivals_of(row, [r for r in measured.values() if id(r) in others])
-        if close:
-            notes[key] = f"{', '.join('{} x {}'.format(*others[id(r)][3:]) for r in close)}: {stats.NO_CHOICE}"
+        others = [k for k, r in measured.items() if k[:3] == key[:3] and k != key and not r.oversubscribed]
+        if close := [f"{k[3]} x {k[4]}" for k in others if are_close(measured[k], row)]:
+            notes[key] = f"{', '.join(close)}: {stats.NO_CHOICE}"
     return notes
 
 
