@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from haloscope import records, studies
+from test_records import write as write_lines
 
 # Of a study that another machine has measured: options that no test machine has by itself.
 ELSEWHERE = {"cores": 64, "repetitions": 2, "launches": 1}
@@ -26,8 +26,7 @@ def planned_elsewhere(name: str, **changes) -> tuple[studies.Options, list[dict]
 
 def write(file: str, name: str, options: studies.Options, found: Iterable[dict]) -> None:
     """Write a file of records as a study does: its options come first."""
-    lines = [records.of_study(name, dataclasses.asdict(options)), *found]
-    Path(file).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(Path(file), records.of_study(name, dataclasses.asdict(options)), *found)
 
 
 def test_an_unknown_study_gets_the_nearest_names(haloscope):
@@ -76,7 +75,7 @@ def test_records_outside_the_plan_are_named(haloscope, name):
 
 def test_records_without_options_are_reported_by_the_options_of_the_call(haloscope):
     options, found = planned_elsewhere("valen2023")
-    Path("r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found))
+    write_lines(Path("r.jsonl"), *found)
     result = haloscope("study", "valen2023", "--quick", "--from", "r.jsonl")
     assert result.code == 1 and "pass --quick, --sizes and the other options" in result.err
     sizes = ",".join(map(str, options.sizes))
@@ -105,6 +104,6 @@ def test_a_file_takes_records_of_one_plan_only(haloscope):
 
 def test_options_that_no_study_has_are_a_bad_line(haloscope):
     bad = records.of_study("valen2023", {"sizes": "all"})
-    Path("r.jsonl").write_text(json.dumps(bad) + "\n")
+    write_lines(Path("r.jsonl"), bad)
     assert records.read("r.jsonl").bad == 1
     assert haloscope("study", "valen2023", "--from", "r.jsonl").code == 1

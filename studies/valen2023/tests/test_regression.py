@@ -1,4 +1,4 @@
-"""Non-negative least squares on relative errors: recovers its input, and names what the data leave open."""
+"""Non-negative least squares on relative errors: recovers its input, and names unidentified coefficients."""
 
 from __future__ import annotations
 
