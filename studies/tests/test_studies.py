@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import records, studies
+from haloscope.studies.findings import NEEDS
 from test_records import write as write_lines
 
 # Of a study that another machine has measured: options that no test machine has by itself.
@@ -27,6 +28,18 @@ def planned_elsewhere(name: str, **changes) -> tuple[studies.Options, list[dict]
 def write(file: str, name: str, options: studies.Options, found: Iterable[dict]) -> None:
     """Write a file of records as a study does: its options come first."""
     write_lines(Path(file), records.of_study(name, dataclasses.asdict(options)), *found)
+
+
+@pytest.mark.parametrize("name", [n for n in studies.names() if hasattr(studies.load(n), "findings")])
+def test_every_study_ends_with_the_findings_of_its_paper(haloscope, name):
+    options, found = planned_elsewhere(name)
+    judged = studies.load(name).findings((), options)
+    assert 8 <= len(judged) <= 15 and len({one.name for one in judged}) == len(judged)
+    assert all(one.statement.endswith(".") and one.section and one.here.verdict == NEEDS for one in judged)
+    write("r.jsonl", name, options, found)
+    text = haloscope("study", name, "--from", "r.jsonl").out
+    assert text.rstrip().endswith(f"Of {len(judged)} findings, here {len(judged)} cannot be judged.")
+    assert haloscope("study", name, "--replay").out.rstrip().splitlines()[-3].startswith(f"Of {len(judged)} findings")
 
 
 def test_an_unknown_study_gets_the_nearest_names(haloscope):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -87,6 +88,37 @@ def _independent_ratio(a: list, b: list, rng: np.random.Generator, confidence: f
     value = float(np.median([np.median(x) for x in a]) / np.median([np.median(x) for x in b]))
     top, bottom = (_resampled([[x] for x in arrays], rng) for arrays in (a, b))
     return _estimate(value, top / bottom, a + b, min(len(a), len(b)), confidence)
+
+
+def ratio_by_launch(
+    cases: Sequence[tuple[Mapping[str, Sequence[float]], Mapping[str, Sequence[float]]]],
+) -> dict[str, float]:
+    """Return the geometric mean over cases of a/b in each launch that all of them have; a and b hold repetitions by
+    launch.
+    """
+    launches = [key for key in cases[0][0] if all(key in side for case in cases for side in case)]
+    return {
+        key: float(np.exp(np.mean([np.log(np.median(a[key]) / np.median(b[key])) for a, b in cases])))
+        for key in launches
+    }
+
+
+def mean_over_launches(values: Mapping[str, float]) -> Estimate:
+    """Return the geometric mean of a positive number per launch, with Student's interval of its logarithm.
+
+    One launch has no interval: its ends are 0 and infinity. Unlike the bootstrap, this interval
+    is wide enough for two or three launches.
+    """
+    from scipy.stats import t
+
+    if not values:
+        raise ValueError("a mean over launches needs at least one launch")
+    logs = np.log(list(values.values()))
+    value = float(np.exp(logs.mean()))
+    if logs.size == 1:
+        return Estimate(value, 0.0, math.inf, 1, 1)
+    half = t.ppf(0.5 + CONFIDENCE / 2, logs.size - 1) * logs.std(ddof=1) / math.sqrt(logs.size)
+    return Estimate(value, float(value * np.exp(-half)), float(value * np.exp(half)), int(logs.size), int(logs.size))
 
 
 def median_of(values: Sequence[float]) -> Estimate:

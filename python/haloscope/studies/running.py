@@ -11,6 +11,7 @@ from typing import Any
 from haloscope import guests, outputs, records, studies
 from haloscope.errors import HaloscopeError, UnavailableError, UsageError, unknown_name
 from haloscope.measure import campaign, devices, launch, lists, slurm, space
+from haloscope.studies import findings
 from haloscope.studies.checks import Replay
 from haloscope.terminal import say, shown
 
@@ -167,11 +168,17 @@ def _is_planned(record: Mapping, request: Mapping | None) -> bool:
 
 
 def replay(study: ModuleType, name: str) -> Replay:
-    """Return the paper's results, recomputed. Raises UsageError for a study without data to recompute."""
+    """Return the paper's results, recomputed, with its findings judged by the printed numbers.
+
+    Raises UsageError for a study without data to recompute.
+    """
     if not hasattr(study, "replay"):
         raise UsageError(f"{name} has nothing to recompute; --replay works with {_with('replay')}")
     replayed: Replay = study.replay()
-    return replayed
+    if not hasattr(study, "findings"):
+        return replayed
+    judged = findings_of(study, (), study.DEFAULTS["full"])
+    return dataclasses.replace(replayed, text=f"{replayed.text}\n\n{judged}")
 
 
 def write_jobs(study: ModuleType, name: str, options: studies.Options, folder: Path) -> str:
@@ -204,12 +211,21 @@ def measure(study: ModuleType, name: str, options: studies.Options, file: Path, 
 def report(
     study: ModuleType, found: Sequence[dict], options: studies.Options, file: Path, measured: bool
 ) -> Iterator[str]:
-    """Yield the report of a study, the results of other programs next to it, and the line that names its figures.
+    """Yield the report of a study, the results of other programs next to it, and the findings of the paper.
 
-    measured: the records are new, so that the other programs are measured too.
+    measured: the records are new, so that the other programs are measured too. The files go to the error output, so
+    that the report depends on the records alone.
     """
-    yield f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}"
+    yield f"# {study.SUMMARY}\n\n{study.report(found, options)}"
     if hasattr(study, "other_programs") and (text := study.other_programs(file, options, measured)):
         yield f"\n{text}"
+    if hasattr(study, "findings"):
+        yield f"\n{findings_of(study, found, options)}"
+    say(f"records: {file}")
     if hasattr(study, "figures") and (drawn := study.figures(found, options, outputs.stem_of(file))):
-        yield f"figure:  {', '.join(map(str, drawn))}"
+        say(f"figure:  {', '.join(map(str, drawn))}")
+
+
+def findings_of(study: ModuleType, found: Sequence[dict], options: studies.Options) -> str:
+    """Return the findings of a study's paper as a table, judged by some records."""
+    return f"### Findings of the paper\n\n{findings.table(study.findings(found, options))}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from haloscope import records
+from haloscope import records, terminal
 from haloscope.measure import space
 from haloscope.records.rows import Row, group_rows
 from haloscope.studies import Options, checks
@@ -69,7 +69,9 @@ def other_programs(file: Path, options: Options, measure: bool) -> str:
     """Return the tables of chapter 7, measured by PETSc's program and ours; without `measure`, from the records next to
     the study's records, "" without such records."""
     found = cg.run(_records_of_cg(file), options.short) if measure else _solves(file, records.read_aloud)
-    return f"{cg.tables(found)}\n\nrecords: {_records_of_cg(file)}" if found else ""
+    if measure and found:
+        terminal.say(f"records: {_records_of_cg(file)}")
+    return cg.tables(found) if found else ""
 
 
 def _records_of_cg(file: Path) -> Path:
