@@ -13,7 +13,7 @@ from typing import Any
 from haloscope.report import tables
 from haloscope.studies import checks, published
 from haloscope.studies.checks import Check
-from haloscope_studies.valen2023 import findings, model
+from haloscope_studies.valen2023 import comparisons, model
 from haloscope_studies.valen2023.model import Advice, Cell, Model
 from haloscope_studies.valen2023.regression import Fit, Score, score
 
@@ -65,7 +65,7 @@ SPLITS = {
 @functools.cache
 def cells(machine: str) -> tuple[Cell, ...]:
     """Return the published cells of one GPU type."""
-    return tuple(c for c in findings.published_cells() if c.machine == machine)
+    return tuple(c for c in comparisons.published_cells() if c.machine == machine)
 
 
 @functools.cache
@@ -113,7 +113,7 @@ def composition(machine: str, exchange: str, window: str) -> Score:
     Parts of the overlapped run alone (inner, outer, full sweeps, rest) are its measurements, so this tests the window
     only; desync is not divided here: all of it counts as waiting.
     """
-    pairs = findings.pairs([c for c in cells(machine) if c.exchange == exchange])
+    pairs = comparisons.pairs([c for c in cells(machine) if c.exchange == exchange])
     phased, overlapped = [p for p, _ in pairs], [o for _, o in pairs]
     parts: dict[str, Any] = {name: model.timer(overlapped, name) for name in ("pack", "inner", "outer")}
     parts |= {"sweep": model.timer(overlapped, "primary"), "rest": model.column(overlapped, "rest")}
@@ -124,7 +124,7 @@ def composition(machine: str, exchange: str, window: str) -> Score:
 
 def stumbling(machine: str) -> set[tuple[int, int]]:
     """Return (side, depth) at which a machine's direct exchanges were measured far above its ordered ones."""
-    return {(c.side, c.depth) for c, _ in findings.anomalies(cells(machine))}
+    return {(c.side, c.depth) for c, _ in comparisons.anomalies(cells(machine))}
 
 
 def unpredictable(machine: str, split: str = "S3") -> set[tuple[int, int]]:
@@ -140,7 +140,7 @@ def advice(machine: str, exchanges: Sequence[str], split: str = "S3", apart: boo
     """
     own = [c for c in cells(machine) if c.exchange in exchanges]
     avoid = unpredictable(machine, split)
-    alternatives = findings.groups(own, "side", "program") if apart else findings.groups(own, "side")
+    alternatives = comparisons.groups(own, "side", "program") if apart else comparisons.groups(own, "side")
     return [model.advise(fitted(machine, split), group, avoid) for group in alternatives.values()]
 
 
@@ -152,7 +152,7 @@ def regrets(advised: Sequence[Advice]) -> tuple[float, float]:
 
 def replay() -> checks.Replay:
     """Recompute all results from the published tables; the checks hold every bar of the model notes, section 6."""
-    found = tuple(sorted([*_findings_checks(), *_accuracy_checks(), *_decision_checks()], key=lambda c: c.id))
+    found = tuple(sorted([*_comparison_checks(), *_accuracy_checks(), *_decision_checks()], key=lambda c: c.id))
     sections = {
         "Bars": checks.table(found),
         "Formulas": _formulas(),
@@ -161,9 +161,9 @@ def replay() -> checks.Replay:
         "Overlapped time from measured phased parts, nothing fitted: mean / max error, %": _composition_table(),
         "Depth by the model (fitted on S3)": _advice_table(),
         "Cost of following the model (fitted on S3): mean / max, %": _regret_table(),
-        "Coverage, ordered, %": findings.coverage_table(findings.published_cells()),
-        "Best depths": findings.best_table(findings.published_cells()),
-        "Anomalies": findings.anomaly_table(findings.published_cells()),
+        "Coverage, ordered, %": comparisons.coverage_table(comparisons.published_cells()),
+        "Best depths": comparisons.best_table(comparisons.published_cells()),
+        "Anomalies": comparisons.anomaly_table(comparisons.published_cells()),
         "Fitted constants (S0)": _constants_table(),
     }
     return checks.Replay("\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items()), found)
@@ -181,15 +181,15 @@ def _within(id: str, title: str, reached: Score | tuple[float, float], mean: flo
     return _check(id, title, f"{_percent(average, worst)} %", bar, met)
 
 
-def _findings_checks() -> Iterator[Check]:
+def _comparison_checks() -> Iterator[Check]:
     printed = {
         (r["gpu"], int(r["side"]), r["exchange"], int(r["depth"])): float(r["covered_percent"])
         for r in published("valen2023", "coverage")
     }
     for machine, table in (("V100", "5.1"), ("A100", "5.2")):
         off = max(
-            abs(100 * findings.coverage(p, o) - printed[key])
-            for p, o in findings.pairs(cells(machine))
+            abs(100 * comparisons.coverage(p, o) - printed[key])
+            for p, o in comparisons.pairs(cells(machine))
             if (key := (machine, p.side, p.exchange, p.depth)) in printed
         )
         yield _check(
@@ -218,22 +218,22 @@ def _best_depths_found(machine: str, known: Sequence[dict]) -> tuple[int, int]:
     equal = 0
     for row in known:
         own = [c for c in cells(machine) if c.side == int(row["side"])]
-        best = findings.best_depths(own)
+        best = comparisons.best_depths(own)
         cell = best[row["program"]]
         same = (cell.depth, f"{cell.times['execution']:.4f}") == (int(row["depth"]), row["execution_s"])
         wins = (best["all"] is cell) == (row["best_of_all"] == "1")
-        gain = not row["speedup"] or f"{findings.speedup(own, cell):.3f}" == row["speedup"]
+        gain = not row["speedup"] or f"{comparisons.speedup(own, cell):.3f}" == row["speedup"]
         equal += same and wins and gain
     return equal, len(known)
 
 
 def _accuracy_checks() -> Iterator[Check]:
     for machine, split, mean, most in (("V100", "S3", 2, 6), ("A100", "S3", 4, 16), ("A100", "S4", 2, 10)):
-        for program in findings.PROGRAMS[:2]:
+        for program in comparisons.PROGRAMS[:2]:
             reached = execution(machine, split, program)
             yield _within("V20", f"{program}, {machine}, {split}", reached, mean, most)
     for machine in MACHINES:
-        for program in findings.PROGRAMS[2:]:
+        for program in comparisons.PROGRAMS[2:]:
             median = 100 * execution(machine, "S3", program).median
             yield _check("V20", f"{program}, {machine}, S3", f"median {median:.1f} %", "median <= 4 %", median <= 4)
     for machine in MACHINES:
@@ -273,11 +273,11 @@ def _accuracy_table() -> str:
     lines = []
     for split, rule in SPLITS.items():
         for machine in MACHINES:
-            scores = [execution(machine, split, program) for program in findings.PROGRAMS]
+            scores = [execution(machine, split, program) for program in comparisons.PROGRAMS]
             lines.append(
                 [f"{split}: {rule.title}", machine, *(_percent(s.mean, s.median, s.p90, s.max) for s in scores)]
             )
-    return tables.markdown(lines, ["fitted -> scored", "machine", *findings.PROGRAMS])
+    return tables.markdown(lines, ["fitted -> scored", "machine", *comparisons.PROGRAMS])
 
 
 def _components_table() -> str:
@@ -299,7 +299,7 @@ def _composition_table() -> str:
 def _advice_table() -> str:
     lines = []
     for machine in MACHINES:
-        for program in findings.PROGRAMS:
+        for program in comparisons.PROGRAMS:
             own = [a for a in advice(machine, program.split()[:1]) if a.chosen.program == program]
             for a in own:
                 warning = f"unpredictable at {', '.join(map(str, a.unpredictable))}" if a.unpredictable else ""

@@ -11,7 +11,7 @@ from haloscope.records import stats
 from haloscope.records.rows import Row, are_close, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
-from haloscope_studies.valen2023 import findings, timers
+from haloscope_studies.valen2023 import comparisons, timers
 from haloscope_studies.valen2023.model import Cell
 
 SUMMARY = (
@@ -26,7 +26,7 @@ DEFAULTS = {
         sizes=tuple(range(5000, 35001, 5000)), ranks=4, steps=2048, repetitions=5, launches=7, depths=DEPTHS
     ),
 }
-PROGRAMS = findings.PROGRAMS
+PROGRAMS = comparisons.PROGRAMS
 STRATEGIES = {"ordered": "ordered/p2p", "direct": "direct:corners/p2p"}
 SCHEDULES = {"phased": "bulk", "overlapped": "split"}
 # The same with fields on a device, as in the thesis: ordinary host memory (section 2.2), interior on a separate stream.
@@ -89,12 +89,12 @@ def report(found: Sequence[dict], options: Options) -> str:
             table = {depth: rows[side, program, depth] for depth in options.depths if (side, program, depth) in rows}
             if table:
                 texts.append(f"### Side {side}, {program}\n\n" + _appendix_table(side, program, table))
-    cells = findings.measured_cells(rows)
+    cells = comparisons.measured_cells(rows)
     texts.append("### Best depth per program\n\n" + _best_depths(rows, cells))
     texts.append("### Best depths of the thesis\n\n" + _best_depths_of_the_thesis())
     unclear = unclear_coverage(rows)
-    texts += [f"### Coverage, {e}, %\n\n{findings.coverage_table(cells, e, unclear)}" for e in STRATEGIES]
-    texts.append("### Anomalies\n\n" + findings.anomaly_table(cells, unclear_anomalies(rows)))
+    texts += [f"### Coverage, {e}, %\n\n{comparisons.coverage_table(cells, e, unclear)}" for e in STRATEGIES]
+    texts.append("### Anomalies\n\n" + comparisons.anomaly_table(cells, unclear_anomalies(rows)))
     return "\n\n".join(texts)
 
 
@@ -124,7 +124,7 @@ def unclear_anomalies(rows: Mapping[tuple[int, str, int], Row]) -> set[tuple[int
         if program != "direct phased" or other is None:
             continue
         ratio = stats.ratio_of_launches(timers.messages(row), timers.messages(other))
-        if ratio.low <= findings.STUMBLE < ratio.high:
+        if ratio.low <= comparisons.STUMBLE < ratio.high:
             found.add((side, depth))
     return found
 
@@ -165,24 +165,24 @@ def is_published(row: Row) -> bool:
     request = row.request
     return (request["ranks"], request["steps"], request.get("device") == "host") == (
         PUBLISHED_RANKS,
-        findings.PUBLISHED_ITERATIONS,
+        comparisons.PUBLISHED_ITERATIONS,
         False,
     )
 
 
 def published_times(side: int, program: str, depth: int) -> dict[str, float]:
     """Return the thesis' execution times of a cell by GPU type, seconds; empty if it has no such cell."""
-    found = findings.published_cells()
+    found = comparisons.published_cells()
     return {c.machine: c.times["execution"] for c in found if (c.side, c.program, c.depth) == (side, program, depth)}
 
 
 def published_best() -> dict[tuple[str, str], dict[int, tuple[int, float]]]:
     """Return, by GPU type and program, and by side, the best depth and its speed-up over ordered phased depth 1."""
     found: dict = {}
-    for (gpu, side), own in findings.groups(findings.published_cells(), "machine", "side").items():
-        best = findings.best_depths(own)
+    for (gpu, side), own in comparisons.groups(comparisons.published_cells(), "machine", "side").items():
+        best = comparisons.best_depths(own)
         for program in PROGRAMS:
-            found.setdefault((gpu, program), {})[side] = best[program].depth, findings.speedup(own, best[program])
+            found.setdefault((gpu, program), {})[side] = best[program].depth, comparisons.speedup(own, best[program])
     return found
 
 
@@ -190,16 +190,16 @@ def _depths_text(rows: Mapping[tuple[int, str, int], Row], side: int, program: s
     """Return the best depth of a program, and the depths that cannot be distinguished from it."""
     own = {depth: row for (s, p, depth), row in rows.items() if (s, p) == (side, program)}
     others = "".join(f", {depth}" for depth, row in own.items() if depth != best and are_close(row, own[best]))
-    return (f"**{best}**" if bold else str(best)) + others + findings.UNCLEAR * bool(others)
+    return (f"**{best}**" if bold else str(best)) + others + comparisons.UNCLEAR * bool(others)
 
 
 def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]) -> str:
     theirs = published_best()
     gpus = sorted({gpu for gpu, _ in theirs})
     lines = []
-    for (side,), own in findings.groups(cells, "side").items():
-        best = findings.best_depths(own)
-        if (base := rows.get((side, *findings.BASE))) is None:
+    for (side,), own in comparisons.groups(cells, "side").items():
+        best = comparisons.best_depths(own)
+        if (base := rows.get((side, *comparisons.BASE))) is None:
             continue
         for program in (p for p in PROGRAMS if p in best):
             depth = best[program].depth
@@ -217,11 +217,11 @@ def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]
         "95 %",
         *(f"published {gpu}, depth: speed-up" for gpu in gpus),
     ]
-    program, depth = findings.BASE
+    program, depth = comparisons.BASE
     note = (
         f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs;"
-        f"{findings.UNCLEAR}: depths that cannot be distinguished, the fastest first. Published numbers stand next to "
-        f"runs of the same side with {PUBLISHED_RANKS} ranks and {findings.PUBLISHED_ITERATIONS} iterations."
+        f"{comparisons.UNCLEAR}: depths that cannot be distinguished, the fastest first. Published numbers stand next "
+        f"to runs of the same side with {PUBLISHED_RANKS} ranks and {comparisons.PUBLISHED_ITERATIONS} iterations."
     )
     return tables.markdown(lines, headers, right=("side", "best depth", "speed-up")) + note
 
@@ -238,7 +238,7 @@ def _best_depths_of_the_thesis() -> str:
             line.append(f"{min(depths)}..{max(depths)}: {min(gains):.2f}..{max(gains):.2f}")
         lines.append(line)
     note = (
-        f"\n\n{PUBLISHED_RANKS} ranks with a GPU each, {findings.PUBLISHED_ITERATIONS} iterations, sides 5000 to "
+        f"\n\n{PUBLISHED_RANKS} ranks with a GPU each, {comparisons.PUBLISHED_ITERATIONS} iterations, sides 5000 to "
         "35000, best over depths 1 to 64, from smallest to largest value."
     )
     return tables.markdown(lines, ["program", *(f"{gpu}, depth: speed-up" for gpu in gpus)]) + note

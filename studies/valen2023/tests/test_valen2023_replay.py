@@ -11,7 +11,7 @@ from haloscope import studies
 from haloscope.errors import UsageError
 from haloscope.records.rows import Row, group_rows
 from haloscope.studies import checks
-from haloscope_studies.valen2023 import findings, model, replay
+from haloscope_studies.valen2023 import comparisons, model, replay
 from haloscope_studies.valen2023 import study as valen2023
 
 BOTH = pytest.mark.parametrize("machine", replay.MACHINES)
@@ -28,7 +28,7 @@ COVERAGE = {
 
 
 def chosen(**wanted) -> list[model.Cell]:
-    return [c for c in findings.published_cells() if all(getattr(c, k) == v for k, v in wanted.items())]
+    return [c for c in comparisons.published_cells() if all(getattr(c, k) == v for k, v in wanted.items())]
 
 
 def percent(value: float) -> float:
@@ -44,17 +44,19 @@ def test_coverage_is_that_of_tables_5_1_and_5_2():
     assert len(rows) == 14
     for row in rows:
         cells = chosen(machine=row["gpu"], side=int(row["side"]), exchange=row["exchange"], depth=int(row["depth"]))
-        [(phased, overlapped)] = findings.pairs(cells)
-        assert percent(findings.coverage(phased, overlapped)) == pytest.approx(float(row["covered_percent"]), abs=0.02)
+        [(phased, overlapped)] = comparisons.pairs(cells)
+        assert percent(comparisons.coverage(phased, overlapped)) == pytest.approx(
+            float(row["covered_percent"]), abs=0.02
+        )
 
 
 @pytest.mark.ids("V18")
 @pytest.mark.parametrize(("machine", "side"), COVERAGE)
 def test_coverage_of_other_sides_is_as_in_the_digest(machine, side):
-    pairs = findings.pairs(chosen(machine=machine, side=side, exchange="ordered"))
+    pairs = comparisons.pairs(chosen(machine=machine, side=side, exchange="ordered"))
     for text, (phased, overlapped) in zip(COVERAGE[machine, side].split(), pairs, strict=True):
         digits = 0.06 if "." in text else 0.6  # V100, 20000, depth 32 is 19.47, printed as 20
-        assert percent(findings.coverage(phased, overlapped)) == pytest.approx(float(text), abs=digits)
+        assert percent(comparisons.coverage(phased, overlapped)) == pytest.approx(float(text), abs=digits)
 
 
 @pytest.mark.ids("V18")
@@ -62,7 +64,7 @@ def test_the_depth_from_which_communication_outlasts_the_inner_sweep():
     known = {"V100": [1, 4, 8, 8, 8, 16, 16], "A100": [1, 2, 4, 4, 8, 8, 16]}
     for machine, depths in known.items():
         cells = chosen(machine=machine, exchange="ordered")
-        assert [findings.first_uncovered(own) for own in findings.groups(cells, "side").values()] == depths
+        assert [comparisons.first_uncovered(own) for own in comparisons.groups(cells, "side").values()] == depths
 
 
 @pytest.mark.ids("V19")
@@ -71,12 +73,12 @@ def test_best_depths_are_those_of_section_9_1():
     assert len(rows) == 14 * 4
     for row in rows:
         cells = chosen(machine=row["gpu"], side=int(row["side"]))
-        best = findings.best_depths(cells)
+        best = comparisons.best_depths(cells)
         cell = best[row["program"]]
         assert (cell.depth, f"{cell.times['execution']:.4f}") == (int(row["depth"]), row["execution_s"])
         assert (best["all"] is cell) == (row["best_of_all"] == "1")
         if row["speedup"]:
-            assert f"{findings.speedup(cells, cell):.3f}" == row["speedup"]
+            assert f"{comparisons.speedup(cells, cell):.3f}" == row["speedup"]
 
 
 @pytest.mark.ids("V22")
@@ -99,10 +101,10 @@ def test_anomalies_are_the_7_and_12_cells_of_the_digest():
         },
     }
     for machine, cells in known.items():
-        found = findings.anomalies(chosen(machine=machine))
+        found = comparisons.anomalies(chosen(machine=machine))
         assert {(c.side, c.depth) for c, _ in found} == cells
         assert all(c.program == "direct phased" for c, _ in found)
-    worst = max(findings.anomalies(findings.published_cells()), key=lambda item: item[1])
+    worst = max(comparisons.anomalies(comparisons.published_cells()), key=lambda item: item[1])
     assert (worst[0].machine, worst[0].side, worst[0].depth, round(worst[1], 1)) == ("V100", 35000, 64, 9.5)
 
 
@@ -124,23 +126,25 @@ def test_coverage_best_depths_and_anomalies_work_on_measured_records():
         (8, "direct phased", 1): measured_row(1, 0.07, 0.030),
         (8, "direct phased", 2): measured_row(2, 0.12, 0.010),
     }
-    cells = findings.measured_cells(rows)
+    cells = comparisons.measured_cells(rows)
     assert {c.local for c in cells} == {(8, 4)}
-    [one, two] = findings.pairs([c for c in cells if c.exchange == "ordered"])
-    assert findings.coverage(*one) == pytest.approx(0.01 / 0.02)
-    assert findings.coverage(*two) == pytest.approx(-0.001 / 0.01)
-    assert findings.first_uncovered(cells) == 2
-    best = findings.best_depths(cells)
+    [one, two] = comparisons.pairs([c for c in cells if c.exchange == "ordered"])
+    assert comparisons.coverage(*one) == pytest.approx(0.01 / 0.02)
+    assert comparisons.coverage(*two) == pytest.approx(-0.001 / 0.01)
+    assert comparisons.first_uncovered(cells) == 2
+    best = comparisons.best_depths(cells)
     assert {name: cell.depth for name, cell in best.items()} == {
         "ordered phased": 2,
         "ordered overlapped": 2,
         "direct phased": 1,
         "all": 1,
     }
-    assert best["all"].program == "direct phased" and findings.speedup(cells, best["all"]) == pytest.approx(0.1 / 0.07)
-    assert [(c.depth, round(r, 2)) for c, r in findings.anomalies(cells)] == [(1, 1.58)]
-    assert "50.00" in findings.coverage_table(cells) and "8/1 (1.6x)" in findings.anomaly_table(cells)
-    assert "direct phased (1)" in findings.best_table(cells)
+    assert best["all"].program == "direct phased" and comparisons.speedup(cells, best["all"]) == pytest.approx(
+        0.1 / 0.07
+    )
+    assert [(c.depth, round(r, 2)) for c, r in comparisons.anomalies(cells)] == [(1, 1.58)]
+    assert "50.00" in comparisons.coverage_table(cells) and "8/1 (1.6x)" in comparisons.anomaly_table(cells)
+    assert "direct phased (1)" in comparisons.best_table(cells)
 
 
 @pytest.mark.ids("V18", "V19", "V22")
@@ -205,8 +209,8 @@ def test_bytes_and_points_are_those_of_the_digest():
 
 
 def test_in_every_published_row_all_timers_but_inner_fit_into_the_execution():
-    assert len(findings.published_cells()) == 392
-    assert min(c.rest for c in findings.published_cells()) > 0.02
+    assert len(comparisons.published_cells()) == 392
+    assert min(c.rest for c in comparisons.published_cells()) > 0.02
 
 
 @pytest.mark.ids("V20")
@@ -326,7 +330,7 @@ def test_where_every_depth_is_unpredictable_the_advice_is_of_all_and_names_them(
 
 def test_a_model_is_of_one_machine_and_of_the_exchanges_it_was_fitted_on():
     with pytest.raises(UsageError, match="one machine"):
-        model.fit(findings.published_cells())
+        model.fit(comparisons.published_cells())
     ordered = model.fit(chosen(machine="V100", exchange="ordered"))
     with pytest.raises(UsageError, match="exchange direct"):
         ordered.predict(chosen(machine="V100", exchange="direct"))

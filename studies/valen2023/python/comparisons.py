@@ -1,4 +1,4 @@
-"""Findings of the 2023 study from its tables: coverage, best depths, slow exchanges; of published or measured cells."""
+"""Comparisons of cells of the 2023 study: coverage, best depths, slow exchanges; of published or measured cells."""
 
 from __future__ import annotations
 
