@@ -76,7 +76,8 @@ def test_full_runs_have_the_published_sizes_ranks_and_precisions():
     table = {int(r["ranks"]): int(r["interlines"]) for r in studies.published("schroeter2021", "table_5_1")}
     for ranks in schroeter2021_cases.FULL_RANKS:
         case = schroeter2021_cases.Case("jacobi", scaling="weak", ranks=ranks)
-        assert abs(schroeter2021_cases.interlines(case, full) - table[ranks]) <= 1
+        assert schroeter2021_cases.interlines(case, full) == table[ranks]
+        assert schroeter2021_cases.request(case, full).requests[0].choice.cells == (8 * table[ranks] + 7,) * 2
     assert full.launches >= schroeter2021_report.LEAST_LAUNCHES
     assert schroeter2021_cases.target(schroeter2021_cases.Case("jacobi", "precision"), full) == 7.0637e-5
     assert schroeter2021_cases.iterations(schroeter2021_cases.Case("jacobi"), full) == 5000
