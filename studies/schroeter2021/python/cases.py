@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from haloscope.measure import space
+from haloscope.records.text import count_of
 from haloscope.studies import Options, published
 from haloscope_studies.schroeter2021 import precision
 
@@ -21,11 +22,13 @@ VERSIONS = {  # the three final versions (chapter 6): the strategy that moves a 
     "shared": {"jacobi": "direct/shared+rma-fence", "gauss-seidel": "direct/shared+rma-lock:get"},
 }
 RESIDUAL = {"jacobi": "allreduce", "gauss-seidel": "chain"}
+RESIDUAL_SCHEMES = ("all-to-last", "chain", "accumulate")
 PUBLISHED_TARGETS = {("jacobi", 512, 5000): 7.0637e-5, ("gauss-seidel", 512, 5000): 7.0754e-5}  # of strong scaling
 LONGEST_WEAK = 100  # iterations of weak scaling
 FULL_RANKS = (4, 8, 16, 24, 48, 72, 96)  # figures 6.5 to 6.12, with the number of nodes that the thesis used
 NODES_OF = {4: 1, 8: 1, 16: 2, 24: 2, 48: 2, 72: 3, 96: 3}
 PLACED_RANKS = 36  # figures 6.13, 6.14 and 6.24: on 1 to 4 nodes
+LARGE = (200, 5, 3000)  # figure 6.15: ranks, nodes, and interlines of 24009 lines
 FULL_NODE = (72, 1047)  # table 6.1: ranks on one node and on two; interlines of 8385 lines
 FULL_SIZES, FULL_STEPS = (512, 1396), 5000  # of the thesis, as Options have them
 
@@ -49,7 +52,7 @@ class Comparison:
     """Compared variants of one case: ratios refer to the first."""
 
     topic: str  # heading of its table
-    label: str  # its row
+    label: str  # its row, to which the report adds the nodes
     variants: tuple[tuple[str, Case], ...]
 
 
@@ -61,9 +64,13 @@ TOPICS = {  # heading: the result of the thesis
     "Lock strategy": "section 5.3: no difference between a lock per access and lock_all with flush",
     "Windows and communicators": "figure 5.12: one combined window slightly better; split communicators 6.3 % less at "
     "200 ranks",
+    "Links between nodes": "figures 5.13 to 5.20, shared memory inside the nodes: Jacobi, no best one; Gauss-Seidel, "
+    "equal or passive slightly faster, p2p never better",
     "Residual scheme": "figure 5.11: the chain clearly better than all-to-last one-sided, within 1 % two-sided",
-    "Placement": "figures 6.13, 6.14, 6.24: nodes emulated here by splitting the ranks",
+    "Placement": "figures 6.13, 6.14, 6.24: from one node to two all faster on WR, shared slower on Mistral",
     "Full node": "table 6.1: on one full node shared takes 7.7 % less than p2p, on two nodes p2p 26.7 % less",
+    "Large case": "figure 6.15, 24009 lines: Jacobi, rma fastest by iterations, p2p by precision; Gauss-Seidel, shared "
+    "fastest or equal by iterations, p2p slightly by precision",
 }
 
 
@@ -95,8 +102,23 @@ def iterations(case: Case, options: Options) -> int:
 
 def target(case: Case, options: Options) -> float:
     """Return the precision that the sequential program reaches in iterations() iterations."""
-    size, steps = interlines(case, options), iterations(case, options)
-    return PUBLISHED_TARGETS.get((case.method, size, steps)) or precision.target(case.method, size, steps)
+    key = (case.method, interlines(case, options), iterations(case, options))
+    return PUBLISHED_TARGETS.get(key) or tabulated_targets().get(key) or precision.target(*key)
+
+
+@functools.cache
+def tabulated_targets() -> dict[tuple[str, int, int], float]:
+    """Return precisions between tabulated residuals of two iterations, by method, interlines and the later one."""
+    rows = published("schroeter2021", "weak_scaling_precisions")
+    residuals = {
+        (row["method"].replace("_", "-"), int(row["interlines"]), int(row["iteration"])): float(row["residuum"])
+        for row in rows
+    }
+    return {
+        (method, size, last): math.sqrt(residuals[method, size, last - 1] * residual)
+        for (method, size, last), residual in residuals.items()
+        if (method, size, last - 1) in residuals
+    }
 
 
 def request(case: Case, options: Options) -> space.Space:
@@ -147,7 +169,7 @@ def eight_experiments(options: Options) -> list[Comparison]:
     return [
         of_versions(
             "Eight experiments",
-            f"{method}, {scaling}, {end}, {ranks} ranks",
+            f"{method}, {scaling}, {end}, {count_of(ranks, 'rank')}",
             Case(method, end, scaling, ranks=ranks, nodes=nodes_of(ranks, options)),
         )
         for method in METHODS
@@ -157,56 +179,98 @@ def eight_experiments(options: Options) -> list[Comparison]:
     ]
 
 
+@dataclass(frozen=True)
+class Part:
+    """Compared building blocks of the RMA versions (chapter 5); ratios refer to the first strategy."""
+
+    topic: str
+    method: str
+    strategies: tuple[str, ...]
+    scalings: tuple[str, ...] = SCALINGS
+    ends: tuple[str, ...] = ENDS[:1]
+
+
+WINDOWS = Part(
+    "Windows and communicators",
+    "jacobi",
+    ("direct/rma-fence:per-message", "direct/rma-fence", "direct/rma-fence:split"),
+    scalings=SCALINGS[:1],
+)
+PARTS = (
+    Part("Put against get", "jacobi", ("direct/rma-fence", "direct/rma-fence:get")),
+    Part(
+        "Synchronisation",
+        "jacobi",
+        ("direct/rma-fence", "direct/rma-pscw", "direct/rma-lock:get", "direct/rma-lockall:get"),
+        ends=ENDS,
+    ),
+    Part(
+        "Synchronisation",
+        "gauss-seidel",
+        ("direct/rma-pscw:per-message", "direct/rma-lock:get", "direct/rma-lockall:get"),
+        ends=ENDS,
+    ),
+    Part("Readiness of lines", "gauss-seidel", ("direct/rma-lock:get,flag", "direct/rma-lock:get,message")),
+    Part("Lock strategy", "gauss-seidel", ("direct/rma-lock:get", "direct/rma-lockall:get")),
+    WINDOWS,
+)
+LINKS = (  # between nodes; inside a node the lines are in shared memory
+    Part(
+        "Links between nodes",
+        "jacobi",
+        ("direct/shared+rma-fence", "direct/shared+rma-pscw", "direct/shared+rma-lock:get", "direct/shared+p2p"),
+        ends=ENDS,
+    ),
+    Part(
+        "Links between nodes",
+        "gauss-seidel",
+        ("direct/shared+rma-pscw:per-message", "direct/shared+rma-lock:get", "direct/shared+p2p"),
+        ends=ENDS,
+    ),
+)
+
+
+def of_part(part: Part, ranks: int, nodes: int) -> list[Comparison]:
+    """Return the comparisons of a part on some ranks and nodes, one per scaling and termination."""
+    return [
+        of_strategies(
+            part.topic,
+            f"{part.method}, {scaling}, {end}, {count_of(ranks, 'rank')}",
+            Case(part.method, end, scaling, ranks=ranks, nodes=nodes),
+            part.strategies,
+        )
+        for scaling in part.scalings
+        for end in part.ends
+    ]
+
+
 def parts(options: Options) -> list[Comparison]:
     """Return the comparisons of chapter 5: building blocks of the RMA versions."""
+    placed = [(ranks, nodes_of(ranks, options)) for ranks in rank_counts(options)]
+    found = [c for ranks, nodes in placed for part in PARTS for c in of_part(part, ranks, nodes)]
+    found += [c for ranks, nodes in placed for c in residual_schemes(ranks, nodes)]
+    spread = [(ranks, several_nodes(ranks, options)) for ranks in rank_counts(options)]
+    return found + [c for ranks, nodes in spread if nodes > 1 for part in LINKS for c in of_part(part, ranks, nodes)]
+
+
+def several_nodes(ranks: int, options: Options) -> int:
+    """Return the nodes for comparisons of links between them: two where the ranks were requested and allow it."""
+    if not options.ranks:
+        return nodes_of(ranks, options)
+    return 2 if options.nodes > 1 and ranks % 2 == 0 else 1
+
+
+def residual_schemes(ranks: int, nodes: int) -> list[Comparison]:
+    """Return the comparisons of ways to collect residuals, two-sided and one-sided."""
     found = []
-    for ranks in rank_counts(options):
-        nodes = nodes_of(ranks, options)
+    for version in ("p2p", "rma"):
+        strategy = VERSIONS[version]["gauss-seidel"]
         for scaling in SCALINGS:
-            jacobi = Case("jacobi", scaling=scaling, ranks=ranks, nodes=nodes)
-            seidel = Case("gauss-seidel", scaling=scaling, ranks=ranks, nodes=nodes)
-            where = f"{scaling}, {ranks} ranks"
-            found += [
-                of_strategies(
-                    "Put against get", f"jacobi, {where}", jacobi, ("direct/rma-fence", "direct/rma-fence:get")
-                ),
-                of_strategies(
-                    "Synchronisation",
-                    f"jacobi, {where}",
-                    jacobi,
-                    ("direct/rma-fence", "direct/rma-pscw", "direct/rma-lock:get", "direct/rma-lockall:get"),
-                ),
-                of_strategies(
-                    "Synchronisation",
-                    f"gauss-seidel, {where}",
-                    seidel,
-                    ("direct/rma-pscw:per-message", "direct/rma-lock:get", "direct/rma-lockall:get"),
-                ),
-                of_strategies(
-                    "Readiness of lines",
-                    f"gauss-seidel, {where}",
-                    seidel,
-                    ("direct/rma-lock:get,flag", "direct/rma-lock:get,message"),
-                ),
-                of_strategies(
-                    "Lock strategy", f"gauss-seidel, {where}", seidel, ("direct/rma-lock:get", "direct/rma-lockall:get")
-                ),
-            ]
-        jacobi = Case("jacobi", ranks=ranks, nodes=nodes)
-        found.append(
-            of_strategies(
-                "Windows and communicators",
-                f"jacobi, strong, {ranks} ranks",
-                jacobi,
-                ("direct/rma-fence:per-message", "direct/rma-fence", "direct/rma-fence:split"),
+            seidel = Case("gauss-seidel", "precision", scaling, strategy, ranks, nodes)
+            schemes = tuple((s, replace(seidel, residual=s)) for s in RESIDUAL_SCHEMES)
+            found.append(
+                Comparison("Residual scheme", f"gauss-seidel, {scaling}, {count_of(ranks, 'rank')}, {version}", schemes)
             )
-        )
-        for version in ("p2p", "rma"):
-            seidel = Case(
-                "gauss-seidel", "precision", strategy=VERSIONS[version]["gauss-seidel"], ranks=ranks, nodes=nodes
-            )
-            schemes = tuple((s, replace(seidel, residual=s)) for s in ("all-to-last", "chain", "accumulate"))
-            found.append(Comparison("Residual scheme", f"gauss-seidel, strong, {ranks} ranks, {version}", schemes))
     return found
 
 
@@ -214,11 +278,7 @@ def placement(options: Options) -> list[Comparison]:
     """Return the comparisons of fixed ranks on 1 to `nodes` nodes."""
     ranks = options.ranks or PLACED_RANKS
     return [
-        of_versions(
-            "Placement",
-            f"{method}, {ranks} ranks on {nodes} node{'s' * (nodes > 1)}",
-            Case(method, ranks=ranks, nodes=nodes),
-        )
+        of_versions("Placement", f"{method}, {count_of(ranks, 'rank')}", Case(method, ranks=ranks, nodes=nodes))
         for method in METHODS
         for nodes in range(1, options.nodes + 1)
         if ranks % nodes == 0
@@ -228,15 +288,15 @@ def placement(options: Options) -> list[Comparison]:
 def full_node(options: Options) -> list[Comparison]:
     """Return the comparisons with one and two ranks on each core; of the thesis, on a full node and on two nodes."""
     if options.ranks:
+        cores = f" on {count_of(options.cores, 'core')}"
         counts, size = [(options.cores, 1), (2 * options.cores, 1)], options.sizes[0]
     else:
+        cores = ""
         counts, size = [(FULL_NODE[0], 1), (FULL_NODE[0], 2)], FULL_NODE[1]
     return [
         of_versions(
             "Full node",
-            f"gauss-seidel, {ranks} ranks on {options.cores} cores"
-            if options.ranks
-            else f"gauss-seidel, {ranks} ranks on {nodes} node{'s' * (nodes > 1)}",
+            f"gauss-seidel, {count_of(ranks, 'rank')}{cores}",
             Case("gauss-seidel", ranks=ranks, nodes=nodes, interlines=size),
         )
         for ranks, nodes in counts
@@ -244,11 +304,26 @@ def full_node(options: Options) -> list[Comparison]:
     ]
 
 
-def is_published(case: Case, options: Options) -> bool:
-    """Return whether a case of the eight experiments has the thesis' ranks, nodes, size and iterations."""
-    return NODES_OF.get(case.ranks) == case.nodes and (options.sizes, options.steps) == (FULL_SIZES, FULL_STEPS)
+def large(options: Options) -> list[Comparison]:
+    """Return the comparisons of figure 6.15 and section 5.3.5, of the thesis' ranks and nodes only."""
+    if options.ranks:
+        return []
+    ranks, nodes, size = LARGE
+    case = Case("jacobi", ranks=ranks, nodes=nodes, interlines=size)
+    return [
+        of_versions("Large case", f"{method}, {end}, {ranks} ranks", replace(case, method=method, end=end))
+        for method in METHODS
+        for end in ENDS
+    ] + [of_strategies(WINDOWS.topic, f"jacobi, large, {ranks} ranks", case, WINDOWS.strategies)]
+
+
+def is_published(case: Case, nodes: int, options: Options) -> bool:
+    """Return whether a case of the eight experiments, run on some nodes, has the ranks, nodes, size and iterations of
+    the thesis.
+    """
+    return NODES_OF.get(case.ranks) == nodes and (options.sizes, options.steps) == (FULL_SIZES, FULL_STEPS)
 
 
 def comparisons(options: Options) -> list[Comparison]:
     """Return all comparisons, by topic."""
-    return eight_experiments(options) + parts(options) + placement(options) + full_node(options)
+    return eight_experiments(options) + parts(options) + placement(options) + full_node(options) + large(options)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope.records import stats
+from haloscope.records import hosts_of, stats
 from haloscope.records.rows import Row, group_rows
 from haloscope.records.text import count_of
 from haloscope.report import tables
 from haloscope.studies import Options, published
 from haloscope_studies.schroeter2021 import cases, precision
 
+MOST_FACTOR = 5  # of a logarithmic axis whose minor ticks have room for numbers
 LEAST_LAUNCHES = 5  # four or fewer all lie on one side of 1 by chance too often (one in eight) for a 95 % verdict
 
 
@@ -37,6 +38,25 @@ class Run:
     def estimate(self) -> stats.Estimate:
         """Median over launches with its interval."""
         return stats.median_over_launches(list(self.seconds.values()))
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts that the ranks ran on; 0 in records without hosts."""
+        return max(len(hosts_of(record)) for record in self.row.records)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes that the ranks ran on: hosts, or the planned nodes in records without hosts."""
+        return self.hosts or self.case.nodes
+
+    @property
+    def where(self) -> str:
+        """The hosts, and the nodes that their ranks were split into to imitate more of them."""
+        hosts = count_of(self.hosts, "host") if self.hosts else ""
+        if self.hosts >= self.case.nodes:
+            return hosts
+        nodes = count_of(self.case.nodes, "node")
+        return f"{hosts} split into {nodes}" if hosts else nodes
 
     @property
     def iterations(self) -> str:
@@ -64,6 +84,7 @@ def fastest(runs: Sequence[Run]) -> str:
     return f"{best.name}, {', '.join(rivals)}: {stats.NO_CHOICE}" if rivals else best.name
 
 
+VERSION_NAMES = tuple(cases.VERSIONS)
 Compared = Sequence[tuple[cases.Comparison, list[Run]]]
 
 
@@ -83,7 +104,7 @@ def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Compar
 def report(found: Sequence[dict], options: Options) -> str:
     """Return all tables as Markdown."""
     everything = measured(found, options)
-    texts = []
+    texts = [f"Network: {network}." for network in tables.networks(found)]
     for topic, theirs in cases.TOPICS.items():
         here = [(c, runs) for c, runs in everything if c.topic == topic and runs]
         if here:
@@ -95,8 +116,14 @@ def report(found: Sequence[dict], options: Options) -> str:
     return "\n\n".join(texts + refused)
 
 
-def _interval(e: stats.Estimate) -> str:
-    return tables.interval(e, "{:.3f}".format)
+def _interval(e: stats.Estimate, digits: int = 3) -> str:
+    """Return an interval as text; "" for one launch, which has none."""
+    return tables.interval(e, f"{{:.{digits}f}}".format) if e.launches > 1 else ""
+
+
+def _label(comparison: cases.Comparison, runs: Sequence[Run]) -> str:
+    """Return the label of a comparison with the hosts and nodes of its runs."""
+    return f"{comparison.label}, {' or '.join(sorted({run.where for run in runs}))}"
 
 
 def _table(here: Compared) -> str:
@@ -107,10 +134,10 @@ def _table(here: Compared) -> str:
             e = run.estimate
             all_runs = [s for launch in run.seconds.values() for s in launch]
             line = [
-                comparison.label if run is runs[0] else "",
+                _label(comparison, runs) if run is runs[0] else "",
                 run.name,
                 f"{e.value:.4f}",
-                tables.interval(e, "{:.4f}".format),
+                _interval(e, digits=4),
                 f"{statistics.stdev(all_runs):.4f}" if len(all_runs) > 1 else "",
                 run.iterations,
             ]
@@ -132,9 +159,9 @@ def _ratios(everything: Compared) -> str:
     lines = []
     for comparison, runs in everything:
         by = _named(runs)
-        if comparison.topic not in ("Eight experiments", "Placement", "Full node") or "p2p" not in by:
+        if set(VERSION_NAMES) - set(dict(comparison.variants)) or "p2p" not in by:
             continue
-        line = [comparison.label]
+        line = [_label(comparison, runs)]
         for name in ("rma", "shared"):
             r = ratio(by[name], by["p2p"]) if name in by else None
             line += [f"{r.value:.3f}", _interval(r)] if r else ["", ""]
@@ -158,9 +185,9 @@ def _winners(everything: Compared, options: Options) -> str:
         if comparison.topic != "Eight experiments" or not runs:
             continue
         first = comparison.variants[0][1]
-        known = theirs if cases.is_published(first, options) else {}
+        known = theirs if all(cases.is_published(first, run.nodes, options) for run in runs) else {}
         of_case = [known.get((case_of(first), machine), "") for machine in ("wr", "mistral")]
-        lines.append([comparison.label, fastest(runs), *of_case])
+        lines.append([_label(comparison, runs), fastest(runs), *of_case])
     return tables.markdown(lines, ["case", "fastest here", "published, WR cluster", "published, Mistral"])
 
 
@@ -194,7 +221,7 @@ def published_ratios() -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Stated:
-    """The runs for which the thesis states a number. nodes: 0 where it states none."""
+    """The runs for which the thesis states a number."""
 
     method: str
     ranks: int
@@ -204,25 +231,26 @@ class Stated:
 
     def __str__(self) -> str:
         """Describe the runs."""
-        nodes = f" on {count_of(self.nodes, 'node')}" if self.nodes else ""
-        return f"{self.method}, {self.ranks} ranks{nodes}, {self.lines} lines, {self.machine}"
+        nodes = count_of(self.nodes, "node")
+        return f"{self.method}, {self.ranks} ranks on {nodes}, {self.lines} lines, {self.machine}"
 
     def holds(self, run: Run, options: Options) -> bool:
         """Return whether a run has the stated ranks, nodes, lines, and the iterations of the thesis."""
         case = run.case
-        lines = precision.lines(cases.interlines(case, options))
-        return (case.ranks, lines, cases.iterations(case, options)) == (
-            self.ranks,
-            self.lines,
-            cases.FULL_STEPS,
-        ) and self.nodes in (0, case.nodes)
+        here = (
+            case.ranks,
+            run.nodes,
+            precision.lines(cases.interlines(case, options)),
+            cases.iterations(case, options),
+        )
+        return here == (self.ranks, self.nodes, self.lines, cases.FULL_STEPS)
 
 
 SEIDEL, JACOBI = "Gauss-Seidel", "Jacobi"
 # Of each published ratio: its runs, and topic, word of the label and variant of both runs.
 RATIOS = {
     "rma over p2p, all-to-last": (
-        Stated(f"{SEIDEL} to a precision", 16, 0, 4105, "WR"),
+        Stated(f"{SEIDEL} to a precision", 16, 2, 4105, "WR"),
         ("Residual scheme", "rma", "all-to-last"),
         ("Residual scheme", "p2p", "all-to-last"),
     ),
@@ -277,7 +305,7 @@ def _overshoot(everything: Compared, options: Options) -> list[list[str]]:
     sequential = headline(**done, variant="sequential")
     lines = []
     for ranks in (4, 96):
-        stated = Stated(f"{SEIDEL} to a precision", ranks, 0, 4105, "WR")
+        stated = Stated(f"{SEIDEL} to a precision", ranks, cases.NODES_OF[ranks], 4105, "WR")
         run = _find(everything, options, stated, "Eight experiments", "gauss-seidel, strong, precision", "rma")
         theirs = headline(**done, ranks=str(ranks)) - sequential
         ours = str(extra_iterations(run, options)) if run else "not measured"
@@ -290,13 +318,19 @@ def extra_iterations(run: Run, options: Options) -> int:
     return int(max(record["request"]["steps"] for record in run.row.records)) - cases.iterations(run.case, options)
 
 
+def _span(points: Sequence[tuple[str, dict[str, stats.Estimate]]]) -> float:
+    """Return the largest end of the intervals over the smallest."""
+    ends = [end for _, ratios in points for r in ratios.values() for end in (r.low, r.high)]
+    return max(ends, default=1.0) / min(ends, default=1.0)
+
+
 def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
     """Draw the run times over the run time of p2p with intervals (as figure 6.15). Returns the files written."""
     from matplotlib import pyplot as plt
 
     from haloscope.report import figures
 
-    points = []
+    points: list[tuple[str, dict[str, stats.Estimate]]] = []
     for comparison, runs in measured(found, options):
         by = _named(runs)
         if comparison.topic == "Eight experiments" and "p2p" in by:
@@ -316,6 +350,9 @@ def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
                 capsize=3,
                 xerr=[[r.value - r.low for _, r in here], [r.high - r.value for _, r in here]],
             )
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("{x:g}" if _span(points) < MOST_FACTOR else "")
         axes.axvline(1, color=figures.INK, linewidth=1)
         axes.set_yticks(range(len(points)), [label for label, _ in points])
         axes.invert_yaxis()

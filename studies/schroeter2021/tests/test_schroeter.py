@@ -8,6 +8,7 @@ import json
 import pytest
 
 from haloscope import records, studies
+from haloscope.report import figures
 from haloscope.studies import Options
 from haloscope_studies.schroeter2021 import (
     cases as schroeter2021_cases,
@@ -87,7 +88,7 @@ def test_full_runs_have_the_published_sizes_ranks_and_precisions():
 @pytest.mark.ids("SG3", "SG6")
 def test_every_topic_of_the_study_has_its_comparisons():
     made = schroeter2021_cases.comparisons(SMALL)
-    assert {c.topic for c in made} == set(schroeter2021_cases.TOPICS)
+    assert {c.topic for c in made} == set(schroeter2021_cases.TOPICS) - {"Large case"}  # of 200 ranks
     assert all(len(c.variants) >= 2 for c in made)
     placed = [c for c in made if c.topic == "Placement"]
     assert {c.variants[0][1].nodes for c in placed} == {1, 2}
@@ -95,6 +96,31 @@ def test_every_topic_of_the_study_has_its_comparisons():
     assert {c.variants[0][1].ranks for c in crowded} == {2, 4}
     requests = schroeter2021.plan(SMALL).requests
     assert len({r.id for r in requests}) == len(requests)
+
+
+def test_parts_are_compared_by_both_terminations_and_links_on_several_nodes_only():
+    made = schroeter2021_cases.parts(SMALL)
+    for topic in ("Synchronisation", "Links between nodes"):
+        cases = [c.variants[0][1] for c in made if c.topic == topic]
+        assert len(cases) == 8 == len({(c.method, c.scaling, c.end) for c in cases}), topic
+        assert {c.nodes for c in cases} == {2 if topic == "Links between nodes" else 1}
+    alone = schroeter2021_cases.parts(dataclasses.replace(SMALL, nodes=1))
+    assert len(made) - len(alone) == 8 and not any(c.topic == "Links between nodes" for c in alone)
+    odd = schroeter2021_cases.parts(dataclasses.replace(SMALL, ranks=3))
+    assert not any(c.topic == "Links between nodes" for c in odd)
+    for comparison in made:
+        for _, case in comparison.variants:
+            assert not schroeter2021_cases.request(case, SMALL).refused, comparison
+
+
+def test_the_large_case_has_the_published_ranks_nodes_size_and_a_tabulated_precision():
+    full = schroeter2021.DEFAULTS["full"]
+    made = schroeter2021_cases.large(full)
+    assert [len(c.variants) for c in made] == [3, 3, 3, 3, 3]
+    case = schroeter2021_cases.Case("jacobi", "precision", ranks=200, nodes=5, interlines=3000)
+    assert made[1].variants[0][1] == case
+    assert 7.179002e-05 < schroeter2021_cases.target(case, full) < 7.181006e-05
+    assert schroeter2021_cases.request(case, full).requests[0].choice.cells == (24007, 24007)
 
 
 def test_published_ratios_are_those_of_the_thesis():
@@ -154,7 +180,7 @@ def test_the_report_has_a_table_per_topic(tmp_path):
     even = {"p2p": [1.0, 1.0], "rma": [1.2, 1.2], "shared": [0.9, 0.9]}
     found = made_up(even, SMALL)
     text = schroeter2021.report(found, SMALL)
-    for topic in schroeter2021_cases.TOPICS:
+    for topic in set(schroeter2021_cases.TOPICS) - {"Large case"}:
         assert section(text, topic), topic
     rows = section(text, "Published figures next to ours")
     assert len(rows) == 7 and all(row[3] == "not measured" for row in rows)  # no size or number of ranks is the thesis'
@@ -173,10 +199,66 @@ def test_published_figures_stand_next_to_runs_of_the_same_ranks_nodes_and_size()
     assert ours["shared over p2p, one full node"] == ["0.923", "0.900"]
     assert ours["shared over p2p, two nodes"] == ["1.364", "0.900"]
     assert ours["shared over rma, traced"] == ["0.984", "0.750"]
-    assert ours["split over one communicator"] == ["0.937", "not measured"]  # 200 ranks are not planned
+    assert ours["split over one communicator"] == ["0.937", "1.000"]
+    assert len(section(text, "Large case")) == 4 * 3
     assert {row[3] for (name, _), row in rows.items() if "extra" in name} == {str(13 - 5000)}
     winners = section(text, "Which version for which case")
     assert len(winners) == 8 * 7 and all(row[2] for row in winners)
+
+
+def environment(found: list[dict], **parts) -> list[dict]:
+    """The records with these parts of their environments."""
+    return [record | {"environment": record["environment"] | parts} for record in found]
+
+
+EVEN = {"p2p": [1.0, 1.0], "rma": [1.2, 1.2], "shared": [0.9, 0.9]}
+
+
+@pytest.mark.ids("SG3")
+def test_rows_name_hosts_and_imitated_nodes():
+    one = schroeter2021.report(environment(made_up(EVEN, SMALL), hosts=["a", "a"]), SMALL)
+    assert [row[0] for row in section(one, "Placement")][::3] == [
+        "jacobi, 2 ranks, 1 host",
+        "jacobi, 2 ranks, 1 host split into 2 nodes",
+        "gauss-seidel, 2 ranks, 1 host",
+        "gauss-seidel, 2 ranks, 1 host split into 2 nodes",
+    ]
+    two = schroeter2021.report(environment(made_up(EVEN, SMALL), hosts=["a", "b"]), SMALL)
+    assert {row[0] for row in section(two, "Placement")} - {""} == {
+        "jacobi, 2 ranks, 2 hosts",
+        "gauss-seidel, 2 ranks, 2 hosts",
+    }
+
+
+def test_no_published_figure_stands_next_to_imitated_nodes():
+    full = schroeter2021.DEFAULTS["full"]
+    text = schroeter2021.report(environment(made_up(EVEN, full), hosts=["a"]), full)
+    rows = section(text, "Published figures next to ours")
+    measured = {f"{row[0]}, {row[1]}" for row in rows if row[3] != "not measured"}
+    assert len(measured) == 2 and all(" on 1 node," in name for name in measured), measured
+    winners = section(text, "Which version for which case")
+    assert {row[0].split(", ")[-2] for row in winners if row[2]} == {"4 ranks", "8 ranks"}
+
+
+def test_the_report_names_an_emulated_network():
+    text = schroeter2021.report(environment(made_up(EVEN, SMALL), emulated_network={"latency_s": 5e-5}), SMALL)
+    assert text.startswith("Network: ") and "50" in text.splitlines()[0]
+    assert "Network" not in schroeter2021.report(made_up(EVEN, SMALL), SMALL)
+
+
+def test_single_launches_show_no_interval():
+    alone = {version: seconds[:1] for version, seconds in EVEN.items()}
+    rows = section(schroeter2021.report(made_up(alone, SMALL), SMALL), "Eight experiments")
+    assert rows and all(row[3] == "" and row[7] == "" for row in rows)
+    rows = section(schroeter2021.report(made_up(EVEN, SMALL), SMALL), "Eight experiments")
+    assert all(" .. " in row[3] for row in rows)
+
+
+def test_ratios_are_drawn_on_a_logarithmic_axis(monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(figures, "save", lambda fig, stem: drawn.append(fig) or [])
+    schroeter2021.figures(made_up(EVEN, SMALL), SMALL, tmp_path / "f")
+    assert drawn[0].axes[0].get_xscale() == "log"
 
 
 @pytest.mark.ids("SG1", "SG4")
@@ -192,7 +274,7 @@ def test_a_run_on_small_grids_measures_checks_and_reports_everything(haloscope):
     by_precision = [r for r in file.measurements if "precision=" in r["id"]]
     assert by_precision and all(r["request"]["steps"] >= 12 for r in by_precision)
     assert all(r["request"]["steps"] == 12 for r in by_precision if "jacobi" in r["id"])
-    assert "Published figures next to ours" in result.out and "r.svg" in result.out
+    assert "Published figures next to ours" in result.out and "r.svg" in result.err
 
 
 @pytest.mark.ids("SG7")
