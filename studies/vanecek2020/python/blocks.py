@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import statistics
 from collections import defaultdict
@@ -35,11 +36,15 @@ class Row:
     records: list[dict]
 
     def __post_init__(self) -> None:
-        """Compute the median and its interval once."""
+        """Collect the means of all tests by launch."""
         self.launches: dict[str, list[float]] = defaultdict(list)
         for record in self.records:
             self.launches[record["launch"]["id"]] += means(record)
-        self.time = stats.median_over_launches(list(self.launches.values()))
+
+    @functools.cached_property
+    def time(self) -> stats.Estimate:
+        """The median over launches, with its interval."""
+        return stats.median_over_launches(list(self.launches.values()))
 
     @property
     def variant(self) -> str:
@@ -153,15 +158,18 @@ def reference(members: Sequence[Row], blocking: bool | None = None) -> Row | Non
 
     blocking: only with such sends; None: any.
     """
+    able = [row for row in baselines(members) if blocking in (None, row.blocking)]
+    return min(able, key=lambda row: row.time.value, default=None)
+
+
+def baselines(members: Sequence[Row]) -> list[Row]:
+    """Return the baselines with coherent buffers and no dummy messages."""
     set_apart = {"noncoherent", "dummy"}
-    able = [
+    return [
         row
         for row in members
-        if variants.flow_of(row.variant) == variants.BASELINE
-        and blocking in (None, row.blocking)
-        and not set_apart & set(variants.words_of(row.variant))
+        if variants.flow_of(row.variant) == variants.BASELINE and not set_apart & set(variants.words_of(row.variant))
     ]
-    return min(able, key=lambda row: row.time.value, default=None)
 
 
 def speedup(row: Row, base: Row) -> stats.Estimate:

@@ -35,8 +35,7 @@ def draw(found: Sequence[Mapping], stem: Path) -> list[Path]:
 def _draw_set_up(here: Measured, stem: Path) -> list[Path]:
     if not here.timed:
         return []
-    shown = blocks_timeline.with_timeline(here.rows)
-    largest = [row for row in shown if row.request["workload"] == list(here.detailed)[-1]]
+    largest = blocks_timeline.with_timeline(list(here.detailed.values())[-1]) if here.detailed else []
     lines = blocks_timeline.figure(largest, stem.with_name(f"{stem.name}-timeline")) if largest else []
     return [*_draw_panels(here, stem), *lines]
 

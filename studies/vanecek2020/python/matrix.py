@@ -65,7 +65,7 @@ def _requests(options: Options) -> Iterator[Blocks]:
     for name, variant in itertools.product(names, (*of_thesis(where), THROTTLED)):
         yield Blocks(variant, name, detail="on", timeline=variant in DRAWN, **how, repetitions=1)
     for name, variant in itertools.product(names, POSTING):
-        yield Blocks(variant, name, detail="posting", **how, repetitions=1)
+        yield Blocks(variant, name, detail="posting", timeline=True, **how, repetitions=1)
     for name in [name for name in LOOKED_AT if name in names][:1]:
         yield from _first_sends(name, tests)
 

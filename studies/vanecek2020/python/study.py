@@ -12,6 +12,8 @@ from pathlib import Path
 
 from haloscope.measure import space
 from haloscope.studies import Options, checks
+from haloscope.studies.findings import Finding
+from haloscope_studies.vanecek2020 import findings as vanecek2020_findings
 from haloscope_studies.vanecek2020 import matrix
 from haloscope_studies.vanecek2020 import replay as vanecek2020_replay
 from haloscope_studies.vanecek2020 import report as vanecek2020_report
@@ -43,6 +45,11 @@ def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]: 
     from haloscope_studies.vanecek2020 import figures as vanecek2020_figures
 
     return vanecek2020_figures.draw(found, stem)
+
+
+def findings(found: Sequence[dict], options: Options) -> list[Finding]:  # noqa: ARG001
+    """Return the conclusions of the thesis, judged by its printed numbers and by records."""
+    return vanecek2020_findings.judge(found)
 
 
 def replay() -> checks.Replay:

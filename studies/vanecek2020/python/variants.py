@@ -74,6 +74,11 @@ def without(variant: str, *names: str) -> str:
     return f"{flow_of(variant)}:{','.join(kept)}"
 
 
+def exchanged(variant: str, before: str, after: str) -> str:
+    """Return a variant with one word in the place of another; the variant itself if it lacks that word."""
+    return f"{flow_of(variant)}:{','.join(after if word == before else word for word in words_of(variant))}"
+
+
 def canonical(variant: str) -> str:
     """Return a variant's full name, in which it has a word of every switch.
 
