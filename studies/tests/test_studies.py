@@ -10,6 +10,7 @@ import pytest
 
 from haloscope import records, studies
 from haloscope.studies.findings import NEEDS
+from test_lab import needs_namespaces
 from test_records import write as write_lines
 
 # Of a study that another machine has measured: options that no test machine has by itself.
@@ -120,3 +121,13 @@ def test_options_that_no_study_has_are_a_bad_line(haloscope):
     write_lines(Path("r.jsonl"), bad)
     assert records.read("r.jsonl").bad == 1
     assert haloscope("study", "valen2023", "--from", "r.jsonl").code == 1
+
+
+@needs_namespaces
+def test_a_study_runs_on_the_hosts_of_an_emulated_cluster(haloscope):
+    words = ("--quick", "--sizes", "32", "--depths", "1", "--steps", "4", "--launches", "1", "--output", "r.jsonl")
+    result = haloscope("study", "valen2023", *words, "--lab", "2", "--latency", "100us")
+    assert result.code == 0, result.err
+    found = records.read("r.jsonl").records
+    assert {tuple(records.hosts_of(record)) for record in found} == {("node0", "node1")}
+    assert all(record["environment"]["emulated_network"] for record in found)

@@ -9,6 +9,7 @@ import click
 
 from haloscope import errors, studies, terminal
 from haloscope.guests import ABSENT
+from haloscope.options.hosts import starts_ranks
 from haloscope.options.kinds import option
 from haloscope.options.study import CHANGES, RECORDS
 
@@ -27,10 +28,12 @@ NAMES = studies.names()
 @option("--quick", is_flag=True, help="A minute or two on this machine instead of the study's own sizes.")
 @CHANGES
 @RECORDS
+@starts_ranks
 def command(name: str | None, recorded: tuple[Path, ...], slurm: Path | None, replay: bool, **changes: Any) -> int:
     """Run the study NAME: measure, verify, and print its tables. Without a name, list the studies.
 
-    Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
+    Without --quick the study's own sizes and repetitions are used, which takes hours. With --lab N the ranks run on
+    hosts of an emulated cluster, joined by a network of the requested latency and bandwidth. --replay needs neither a cluster
     nor MPI; it ends with code 1 when a result misses its bar and no documented reason explains it.
     """
     from haloscope import records
