@@ -17,6 +17,8 @@ from haloscope import records, terminal
 from haloscope.measure import space
 from haloscope.records.rows import Row, group_rows
 from haloscope.studies import Options, checks
+from haloscope.studies.findings import Finding
+from haloscope_studies.davis2017 import findings as davis2017_findings
 from haloscope_studies.davis2017.measured import cg, experiments, scaling
 from haloscope_studies.davis2017.replay import replay as davis2017_replay
 
@@ -63,6 +65,11 @@ def report(found: Sequence[dict], options: Options) -> str:
         "Memory management": scaling.memory(measured),
     }
     return "\n\n".join(f"### {title}\n\n{body}" for title, body in sections.items())
+
+
+def findings(found: Sequence[dict], options: Options) -> list[Finding]:
+    """Return the conclusions of the study, judged by its printed numbers and by the records."""
+    return davis2017_findings.judged(measured_points(found, options))
 
 
 def other_programs(file: Path, options: Options, measure: bool) -> str:

@@ -21,6 +21,7 @@ CG_SECONDS = 0.05  # of a repetition
 ORDERED, DIRECT = "ordered:corners,fields=type/p2p", "direct:corners,fields=type/p2p"
 STUDIED = {"strategy": ORDERED, "temporaries": "freed", "set": (("collectives", "studied"),)}
 QUICK_REPLAY = "2,1,1"  # steps with 1, 2, 3 sub-cycles
+WEAK = ("weak", "single-reduction")  # experiments in which every rank has a block of the point's size
 MOST_STEPS = 10**6  # a replay ends by itself
 
 
@@ -82,8 +83,8 @@ PIECES = (1, 2, 4, 8, 16)  # of the block-size sweep (table A.64)
 
 @dataclass(frozen=True)
 class Point:
-    """One run: its experiment, its variant, cells per side (of a rank's block in weak scaling), processing elements.
-    Conjugate gradients have only the scalings of one variant."""
+    """One run: its experiment, its variant, cells per side (of a rank's block in the experiments of WEAK), processing
+    elements. Conjugate gradients have the scalings of one variant, and runs with joined reductions."""
 
     experiment: str
     letter: str
@@ -115,13 +116,19 @@ def request(point: Point, options: Options) -> Request:
     fields: dict[str, Any]
     how: dict[str, Any]
     if point.app == CG:
-        fields, how = {"ranks": point.pes}, {"seconds": CG_SECONDS}
+        fields, how = cg_fields(point), {"seconds": CG_SECONDS}
     else:
         fields, how = hydro_fields(point, options), {"steps": options.steps or MOST_STEPS}
     grid = process_grid(fields["ranks"])
-    cells = tuple(point.side * (n if point.experiment == "weak" else 1) for n in grid)
+    cells = tuple(point.side * (n if point.experiment in WEAK else 1) for n in grid)
     choice = Choice(point.app, cells, process_grid="x".join(map(str, grid)), **fields)
     return Request.of(bridge.normal(choice), repetitions=options.repetitions, warmup=1, **how)
+
+
+def cg_fields(point: Point) -> dict:
+    """Return the fields of the choice of a point of cg3d, without the grid."""
+    joined = point.experiment == "single-reduction"
+    return {"ranks": point.pes, "set": (("method", "single-reduction"),) if joined else ()}
 
 
 def hydro_fields(point: Point, options: Options) -> dict:
@@ -161,12 +168,14 @@ def scalings(options: Options, app: str = APP) -> Iterator[Point]:
 
 
 def points(options: Options) -> Iterator[Point]:
-    """Yield everything to measure: serial, weak and strong scaling of A and of conjugate gradients, the variants,
-    barriers, memory, pieces."""
+    """Yield everything to measure: serial, weak and strong scaling of A and of conjugate gradients, their reductions
+    joined, the variants, barriers, memory, pieces."""
     counts = pe_counts(options.cores)
     yield from scalings(options)
     yield from scalings(options, CG)
     largest, middle = options.sizes[-1], options.sizes[len(options.sizes) // 2]
+    for pes in counts:
+        yield Point("single-reduction", "A", middle, pes, app=CG)
     for pes in dict.fromkeys((1, counts[-1])):
         for variant in VARIANTS:
             if pes == 1 and (variant.pes == "threads" or variant.choice.get("schedule") or variant.letter == "F"):
