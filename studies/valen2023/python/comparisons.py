@@ -13,6 +13,7 @@ from haloscope_studies.valen2023 import timers
 from haloscope_studies.valen2023.model import Cell
 
 PROGRAMS = ("ordered phased", "ordered overlapped", "direct phased", "direct overlapped")
+DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 BASE = ("ordered phased", 1)  # program and depth that speed-ups refer to (section 9.1)
 STUMBLE = 1.5  # direct over ordered message time beyond which a cell is an anomaly
 PUBLISHED_ITERATIONS = 2048
@@ -42,14 +43,25 @@ def measured_cells(rows: Mapping[tuple[int, str, int], Row]) -> list[Cell]:
     """Return measured rows as cells, in seconds per repetition: (side, program, depth) -> row, timers as mean over
     ranks.
     """
-    cells = []
-    for (side, program, depth), row in rows.items():
-        exchange, schedule = program.split()
-        across, down = row.request["process_grid"]
-        local = (-(-side // down), -(-side // across))  # the largest rank's
-        times = timers.thesis_timers(row)
-        cells.append(Cell(HERE, side, exchange, schedule == "overlapped", depth, row.request["steps"], local, times))
-    return cells
+    return [_measured_cell(key, row.request, timers.thesis_timers(row)) for key, row in rows.items()]
+
+
+def cells_by_launch(rows: Mapping[tuple[int, str, int], Row]) -> dict[str, list[Cell]]:
+    """Return the cells of each launch that all rows have, as `measured_cells` does."""
+    by_row = {key: timers.timers_by_launch(row) for key, row in rows.items()}
+    common = [launch for launch in next(iter(by_row.values()), {}) if all(launch in one for one in by_row.values())]
+    return {
+        launch: [_measured_cell(key, rows[key].request, times[launch]) for key, times in by_row.items()]
+        for launch in common
+    }
+
+
+def _measured_cell(key: tuple[int, str, int], request: Mapping, times: Mapping[str, float]) -> Cell:
+    side, program, depth = key
+    exchange, schedule = program.split()
+    across, down = request["process_grid"]
+    local = (-(-side // down), -(-side // across))  # the largest rank's
+    return Cell(HERE, side, exchange, schedule == "overlapped", depth, request["steps"], local, times)
 
 
 def pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:

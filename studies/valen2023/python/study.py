@@ -11,7 +11,9 @@ from haloscope.records import stats
 from haloscope.records.rows import Row, are_close, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
+from haloscope.studies.findings import Finding
 from haloscope_studies.valen2023 import comparisons, timers
+from haloscope_studies.valen2023.findings import judged
 from haloscope_studies.valen2023.model import Cell
 
 SUMMARY = (
@@ -19,11 +21,10 @@ SUMMARY = (
 )
 APP = "laplace2d"
 PUBLISHED_RANKS = 4  # with a GPU each
-DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 DEFAULTS = {
-    "quick": Options(sizes=(512, 2048), ranks=2, steps=128, repetitions=5, launches=3, depths=DEPTHS[:4]),
+    "quick": Options(sizes=(512, 2048), ranks=2, steps=128, repetitions=5, launches=3, depths=comparisons.DEPTHS[:4]),
     "full": Options(
-        sizes=tuple(range(5000, 35001, 5000)), ranks=4, steps=2048, repetitions=5, launches=7, depths=DEPTHS
+        sizes=tuple(range(5000, 35001, 5000)), ranks=4, steps=2048, repetitions=5, launches=7, depths=comparisons.DEPTHS
     ),
 }
 PROGRAMS = comparisons.PROGRAMS
@@ -77,12 +78,7 @@ def plan(options: Options) -> space.Space:
 
 def report(found: Sequence[dict], options: Options) -> str:
     """Return tables like appendix C, then measured best depths next to published ones."""
-    by_id = {row.id: row for row in group_rows(found)}
-    rows = {
-        key: by_id[part.requests[0].id]
-        for key, part in points(options).items()
-        if part.requests and part.requests[0].id in by_id
-    }
+    rows = measured_rows(found, options)
     texts = []
     for side in options.sizes:
         for program in PROGRAMS:
@@ -96,6 +92,21 @@ def report(found: Sequence[dict], options: Options) -> str:
     texts += [f"### Coverage, {e}, %\n\n{comparisons.coverage_table(cells, e, unclear)}" for e in STRATEGIES]
     texts.append("### Anomalies\n\n" + comparisons.anomaly_table(cells, unclear_anomalies(rows)))
     return "\n\n".join(texts)
+
+
+def measured_rows(found: Sequence[dict], options: Options) -> dict[tuple[int, str, int], Row]:
+    """Return the measured cells: (side, program, depth) -> row."""
+    by_id = {row.id: row for row in group_rows(found)}
+    return {
+        key: by_id[part.requests[0].id]
+        for key, part in points(options).items()
+        if part.requests and part.requests[0].id in by_id
+    }
+
+
+def findings(found: Sequence[dict], options: Options) -> Sequence[Finding]:
+    """Return the thesis' conclusions, judged by appendix C and by records."""
+    return judged(measured_rows(found, options))
 
 
 def replay() -> checks.Replay:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from haloscope.records.rows import Row
 
@@ -14,21 +14,35 @@ Average = Callable[[Sequence[float]], float]
 
 
 def thesis_timers(row: Row, average: Average = statistics.median) -> dict[str, float]:
-    """Return the eight timers of the 2023 study in seconds per repetition (its "run"), from our phases.
+    """Return the eight timers of the 2023 study and `rest`, as `timers_by_launch`; averaged over launches."""
+    launches = list(timers_by_launch(row, average).values())
+    return {name: average([timers[name] for timers in launches]) for name in launches[0]}
+
+
+def timers_by_launch(row: Row, average: Average = statistics.median) -> dict[str, dict[str, float]]:
+    """Return, for each launch, the eight timers of the 2023 study in seconds per repetition (its "run").
 
     message = send + wait + copies to itself (the study sends those as messages too), primary = full sweeps; copies
     between device and host belong to packing and unpacking; `rest` is the time that no timer covers. average: over
-    launches, of means over ranks; of all parts, so that they sum up to the whole where it is the mean. Source: Valen
-    2023, section 3.6, appendix C.
+    repetitions, for the execution; the mean makes the parts, which are means over ranks and repetitions, sum up to it.
+    Source: Valen 2023, section 3.6, appendix C.
     """
     steps = row.request["steps"]
+    return {
+        record["launch"]["id"]: {
+            name: steps * seconds
+            for name, seconds in _parts_of_step(record, average(row.launches[record["launch"]["id"]])).items()
+        }
+        for record in row.records
+    }
 
+
+def _parts_of_step(record: Mapping, execution: float) -> dict[str, float]:
     def total(*phases: str) -> float:
-        found = ([r.get("phases_s", {}).get(phase, {}).get("mean", 0.0) for r in row.records] for phase in phases)
-        return float(steps * sum(map(average, found)))
+        return float(sum(record.get("phases_s", {}).get(phase, {}).get("mean", 0.0) for phase in phases))
 
-    parts = {
-        "execution": steps * average([average(seconds) for seconds in row.launches.values()]),
+    return {
+        "execution": execution,
         "pack": total("pack", "d2h"),
         "unpack": total("h2d", "unpack"),
         "inner": total("inner"),
@@ -36,18 +50,13 @@ def thesis_timers(row: Row, average: Average = statistics.median) -> dict[str, f
         "primary": total("compute"),
         "message": total("send", "wait", "copy"),
         "desync": total("desync"),
+        "rest": total("rest"),
     }
-    return parts | {"rest": total("rest")}
 
 
 def messages(row: Row) -> dict[str, list[float]]:
-    """Return the seconds per step that messages take, a mean over ranks, by launch; as in `thesis_timers`."""
-    found: dict[str, list[float]] = {}
-    for record in row.records:
-        phases = record.get("phases_s", {})
-        seconds = sum(phases.get(name, {}).get("mean", 0.0) for name in ("send", "wait", "copy"))
-        found.setdefault(record["launch"]["id"], []).append(seconds)
-    return found
+    """Return the seconds per repetition that messages take, by launch; as in `timers_by_launch`."""
+    return {launch: [timers["message"]] for launch, timers in timers_by_launch(row).items()}
 
 
 def terse(table: Sequence[Row]) -> str:
