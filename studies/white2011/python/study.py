@@ -8,6 +8,8 @@ from haloscope.measure import space
 from haloscope.measure.request import Request
 from haloscope.records.rows import Row, group_rows
 from haloscope.studies import Options, checks
+from haloscope.studies.findings import Finding
+from haloscope_studies.white2011 import findings as paper
 from haloscope_studies.white2011 import report as tables_of
 from haloscope_studies.white2011.versions import ON_DEVICE, Point, points
 
@@ -44,6 +46,11 @@ def measured_points(found: Sequence[dict], options: Options) -> dict[Point, Row]
 def report(found: Sequence[dict], options: Options) -> str:
     """Return tables of all points, the best per core count, gains of overlap, code size."""
     return tables_of.report(measured_points(found, options), options)
+
+
+def findings(found: Sequence[dict], options: Options) -> list[Finding]:
+    """Return the conclusions of the paper, judged by its stated numbers and by records."""
+    return paper.findings(measured_points(found, options), options)
 
 
 def replay() -> checks.Replay:
