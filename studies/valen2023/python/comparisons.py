@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from haloscope.records.rows import Row
 from haloscope.report import tables
@@ -12,13 +12,17 @@ from haloscope.studies import published
 from haloscope_studies.valen2023 import timers
 from haloscope_studies.valen2023.model import Cell
 
+MACHINES = ("A100", "V100")
 PROGRAMS = ("ordered phased", "ordered overlapped", "direct phased", "direct overlapped")
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 BASE = ("ordered phased", 1)  # program and depth that speed-ups refer to (section 9.1)
 STUMBLE = 1.5  # direct over ordered message time beyond which a cell is an anomaly
 PUBLISHED_ITERATIONS = 2048
+PHASED = ("ordered phased", "direct phased")
 UNCLEAR = " ?"  # behind a number that the noise may have made
 HERE = "measured"  # name of the machine of measured cells
+
+Table = Mapping[tuple[int, str, int], Cell]  # the cells of one machine or launch by side, program and depth
 
 
 @functools.cache
@@ -39,6 +43,22 @@ def published_cells() -> tuple[Cell, ...]:
     )
 
 
+@functools.cache
+def published_table(machine: str) -> Table:
+    """Return the published cells of one GPU type."""
+    return by_key(cell for cell in published_cells() if cell.machine == machine)
+
+
+def by_key(cells: Iterable[Cell]) -> Table:
+    """Return the cells of one machine or launch by side, program and depth."""
+    return {(cell.side, cell.program, cell.depth): cell for cell in cells}
+
+
+def times(table: Table, part: str, *keys: tuple[int, str, int]) -> list[float] | None:
+    """Return the seconds of a part in some cells, None where a cell is missing."""
+    return [table[key].times[part] for key in keys] if all(key in table for key in keys) else None
+
+
 def measured_cells(rows: Mapping[tuple[int, str, int], Row]) -> list[Cell]:
     """Return measured rows as cells, in seconds per repetition: (side, program, depth) -> row, timers as mean over
     ranks.
@@ -46,12 +66,12 @@ def measured_cells(rows: Mapping[tuple[int, str, int], Row]) -> list[Cell]:
     return [_measured_cell(key, row.request, timers.thesis_timers(row)) for key, row in rows.items()]
 
 
-def cells_by_launch(rows: Mapping[tuple[int, str, int], Row]) -> dict[str, list[Cell]]:
-    """Return the cells of each launch that all rows have, as `measured_cells` does."""
+def tables_by_launch(rows: Mapping[tuple[int, str, int], Row]) -> dict[str, Table]:
+    """Return the cells of each launch that all rows have: (side, program, depth) -> row, as in `measured_cells`."""
     by_row = {key: timers.timers_by_launch(row) for key, row in rows.items()}
     common = [launch for launch in next(iter(by_row.values()), {}) if all(launch in one for one in by_row.values())]
     return {
-        launch: [_measured_cell(key, rows[key].request, times[launch]) for key, times in by_row.items()]
+        launch: {key: _measured_cell(key, rows[key].request, timed[launch]) for key, timed in by_row.items()}
         for launch in common
     }
 

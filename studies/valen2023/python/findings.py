@@ -12,15 +12,14 @@ from haloscope.records import stats
 from haloscope.records.rows import Row
 from haloscope.studies.findings import UNCLEAR, Finding, Judgement, judge, judge_printed, needs
 from haloscope_studies.valen2023 import comparisons
+from haloscope_studies.valen2023.comparisons import MACHINES, PHASED, Table, times
 from haloscope_studies.valen2023.model import Cell
 
-Table = Mapping[tuple[int, str, int], Cell]  # the cells of one machine or launch by side, program and depth
 Numbers = Iterable[tuple[float, float]]  # of each case two numbers, of which the first is larger if the finding holds
 
 GPU = "a GPU"
 ABOVE_1 = math.nextafter(1.0, math.inf)
 LARGE_SIDE = 15000  # from here on, the thesis' direct exchanges of the deepest halo stumble (section 5.3)
-PHASED = ("ordered phased", "direct phased")
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,13 @@ class Conclusion:
 
 def judged(rows: Mapping[tuple[int, str, int], Row]) -> list[Finding]:
     """Return the findings, judged by appendix C and by measured rows: (side, program, depth) -> row."""
-    printed = _printed_tables()
-    launches = [_by_key(cells) for cells in comparisons.cells_by_launch(rows).values()]
+    printed = [comparisons.published_table(machine) for machine in MACHINES]
+    launches = list(comparisons.tables_by_launch(rows).values())
     unfit = _unfit(rows.values())
     on_gpu = any(row.request.get("device") for row in rows.values())
     found = []
     for one in CONCLUSIONS:
-        machines = judge_printed(
-            [ratio(one, table) for table in printed.values()], ABOVE_1, about=" and ".join(printed)
-        )
+        machines = judge_printed([ratio(one, table) for table in printed], ABOVE_1, about=" and ".join(MACHINES))
         missing = GPU if one.on_gpu and not on_gpu else unfit
         here = needs(missing) if missing else _judge_launches(one, launches)
         found.append(Finding(one.name, one.statement, one.section, machines, here))
@@ -90,22 +87,6 @@ def _unfit(rows: Iterable[Row]) -> str:
     return "a core for each rank" if any(row.oversubscribed for row in found) else ""
 
 
-def _printed_tables() -> dict[str, Table]:
-    return {
-        machine: _by_key(cells)
-        for (machine,), cells in comparisons.groups(comparisons.published_cells(), "machine").items()
-    }
-
-
-def _by_key(cells: Iterable[Cell]) -> dict[tuple[int, str, int], Cell]:
-    return {(cell.side, cell.program, cell.depth): cell for cell in cells}
-
-
-def _times(table: Table, part: str, *keys: tuple[int, str, int]) -> list[float] | None:
-    """Return the seconds of a part in some cells, None where a cell is missing."""
-    return [table[key].times[part] for key in keys] if all(key in table for key in keys) else None
-
-
 def _sides(table: Table) -> list[int]:
     return sorted({side for side, _, _ in table})
 
@@ -120,8 +101,8 @@ def _shorter_at_8(part: str, programs: Sequence[str] = comparisons.PROGRAMS) -> 
 
     def cases(table: Table) -> Iterator[tuple[float, float]]:
         for run in _runs(table, programs):
-            if times := _times(table, part, (*run, 1), (*run, 8)):
-                yield times[0], times[1]
+            if found := times(table, part, (*run, 1), (*run, 8)):
+                yield found[0], found[1]
 
     return cases
 
@@ -134,16 +115,16 @@ def _copies(table: Table) -> Iterator[tuple[float, float]]:
 
 def _gains_of_packing(table: Table) -> Iterator[tuple[float, float]]:
     for run in _runs(table):
-        if times := _times(table, "pack", (*run, 1), (*run, 8), (*run, 64)):
-            yield times[0] * times[2], times[1] ** 2  # the ratio of the ratios
+        if found := times(table, "pack", (*run, 1), (*run, 8), (*run, 64)):
+            yield found[0] * found[2], found[1] ** 2  # the ratio of the ratios
 
 
 def _gains_by_size(table: Table) -> Iterator[tuple[float, float]]:
     for small, large in _smallest_and_largest(table):
         for program in comparisons.PROGRAMS:
             keys = [(side, program, depth) for side in (small, large) for depth in (1, 8)]
-            if times := _times(table, "execution", *keys):
-                yield times[0] * times[3], times[1] * times[2]
+            if found := times(table, "execution", *keys):
+                yield found[0] * found[3], found[1] * found[2]
 
 
 def _smallest_and_largest(table: Table) -> list[tuple[int, int]]:
@@ -172,8 +153,8 @@ def _visible_by_size(table: Table) -> Iterator[tuple[float, float]]:
 
 def _fastest_depth(table: Table, side: int, program: str) -> int | None:
     """Return the depth of the shortest run, None unless all depths of the thesis ran."""
-    times = _times(table, "execution", *((side, program, depth) for depth in comparisons.DEPTHS))
-    return comparisons.DEPTHS[int(np.argmin(times))] if times else None
+    found = times(table, "execution", *((side, program, depth) for depth in comparisons.DEPTHS))
+    return comparisons.DEPTHS[int(np.argmin(found))] if found else None
 
 
 def _best_depths(table: Table) -> Iterator[tuple[float, float]]:
@@ -201,8 +182,8 @@ def _depths_of_time_and_coverage(table: Table) -> Iterator[tuple[float, float]]:
 
 def _both_together(table: Table) -> Iterator[tuple[float, float]]:
     for side in _sides(table):
-        if times := _times(table, "execution", (side, *comparisons.BASE), (side, "ordered overlapped", 8)):
-            yield times[0], times[1]
+        if found := times(table, "execution", (side, *comparisons.BASE), (side, "ordered overlapped", 8)):
+            yield found[0], found[1]
 
 
 def _worst_messages(table: Table) -> Iterator[tuple[float, float]]:
@@ -236,8 +217,8 @@ def _unpacking(table: Table) -> Iterator[tuple[float, float]]:
 
 def _slowdown_of_unpacking(table: Table, side: int, phased: str, depth: int) -> float:
     """Return the time of unpacking overlapped over phased, 0 without it."""
-    times = _times(table, "unpack", (side, _overlapped(phased), depth), (side, phased, depth))
-    return times[0] / times[1] if times and times[1] else 0.0
+    found = times(table, "unpack", (side, _overlapped(phased), depth), (side, phased, depth))
+    return found[0] / found[1] if found and found[1] else 0.0
 
 
 def _unpacking_by_depth(table: Table) -> Iterator[tuple[float, float]]:

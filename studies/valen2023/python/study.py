@@ -12,7 +12,7 @@ from haloscope.records.rows import Row, are_close, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
 from haloscope.studies.findings import Finding
-from haloscope_studies.valen2023 import comparisons, timers
+from haloscope_studies.valen2023 import claims, comparisons, timers
 from haloscope_studies.valen2023.findings import judged
 from haloscope_studies.valen2023.model import Cell
 
@@ -91,6 +91,9 @@ def report(found: Sequence[dict], options: Options) -> str:
     unclear = unclear_coverage(rows)
     texts += [f"### Coverage, {e}, %\n\n{comparisons.coverage_table(cells, e, unclear)}" for e in STRATEGIES]
     texts.append("### Anomalies\n\n" + comparisons.anomaly_table(cells, unclear_anomalies(rows)))
+    comparable = {key: row for key, row in rows.items() if is_published(row)}
+    launches = list(comparisons.tables_by_launch(comparable).values())
+    texts.append("### Numbers in the text of the thesis\n\n" + claims.table(launches))
     return "\n\n".join(texts)
 
 

@@ -159,7 +159,7 @@ def of_depth_1(launches: int) -> list[dict]:
 
 def test_only_launches_that_all_cells_have_count():
     rows = valen2023.measured_rows(of_depth_1(launches=3)[:-1], OPTIONS)
-    assert len(rows) == 4 and list(comparisons.cells_by_launch(rows)) == ["launch-0", "launch-1"]
+    assert len(rows) == 4 and list(comparisons.tables_by_launch(rows)) == ["launch-0", "launch-1"]
 
 
 def test_a_share_below_zero_is_noise():
@@ -176,8 +176,8 @@ def test_a_share_below_zero_is_noise():
 def printed(name: str, machine: str, side: int | None = None) -> float:
     """Return the number of a finding for the cells of appendix C of one machine, and perhaps one side."""
     [one] = [one for one in findings.CONCLUSIONS if one.name == name]
-    cells = [c for c in comparisons.published_cells() if c.machine == machine and side in (None, c.side)]
-    return findings.ratio(one, {(c.side, c.program, c.depth): c for c in cells})
+    table = comparisons.published_table(machine)
+    return findings.ratio(one, {key: cell for key, cell in table.items() if side in (None, cell.side)})
 
 
 # The best depths of phased and overlapped runs, ordered and then direct, sides 5000 to 35000: digest, section 9.1.
