@@ -17,6 +17,7 @@ PROGRAMS = ("ordered phased", "ordered overlapped", "direct phased", "direct ove
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 BASE = ("ordered phased", 1)  # program and depth that speed-ups refer to (section 9.1)
 STUMBLE = 1.5  # direct over ordered message time beyond which a cell is an anomaly
+PUBLISHED_RANKS = 4  # with a GPU each
 PUBLISHED_ITERATIONS = 2048
 PHASED = ("ordered phased", "direct phased")
 UNCLEAR = " ?"  # behind a number that the noise may have made
@@ -57,6 +58,16 @@ def by_key(cells: Iterable[Cell]) -> Table:
 def times(table: Table, part: str, *keys: tuple[int, str, int]) -> list[float] | None:
     """Return the seconds of a part in some cells, None where a cell is missing."""
     return [table[key].times[part] for key in keys] if all(key in table for key in keys) else None
+
+
+def is_published(row: Row) -> bool:
+    """Return whether a run has the thesis' ranks and steps, and fields that no imitated device holds."""
+    request = row.request
+    return (request["ranks"], request["steps"], request.get("device") == "host") == (
+        PUBLISHED_RANKS,
+        PUBLISHED_ITERATIONS,
+        False,
+    )
 
 
 def measured_cells(rows: Mapping[tuple[int, str, int], Row]) -> list[Cell]:

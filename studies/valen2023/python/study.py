@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 
 from haloscope.measure import space
@@ -12,7 +11,8 @@ from haloscope.records.rows import Row, are_close, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
 from haloscope.studies.findings import Finding
-from haloscope_studies.valen2023 import claims, comparisons, timers
+from haloscope_studies.valen2023 import appendix, claims, comparisons, timers
+from haloscope_studies.valen2023.comparisons import PUBLISHED_ITERATIONS, PUBLISHED_RANKS, UNCLEAR
 from haloscope_studies.valen2023.findings import judged
 from haloscope_studies.valen2023.model import Cell
 
@@ -20,7 +20,6 @@ SUMMARY = (
     "Valen 2023: how deep a halo, which exchange, overlap or not? Four programs of a 2D stencil over depths and sizes"
 )
 APP = "laplace2d"
-PUBLISHED_RANKS = 4  # with a GPU each
 DEFAULTS = {
     "quick": Options(sizes=(512, 2048), ranks=2, steps=128, repetitions=5, launches=3, depths=comparisons.DEPTHS[:4]),
     "full": Options(
@@ -28,6 +27,7 @@ DEFAULTS = {
     ),
 }
 PROGRAMS = comparisons.PROGRAMS
+FASTEST = "fastest"
 STRATEGIES = {"ordered": "ordered/p2p", "direct": "direct:corners/p2p"}
 SCHEDULES = {"phased": "bulk", "overlapped": "split"}
 # The same with fields on a device, as in the thesis: ordinary host memory (section 2.2), interior on a separate stream.
@@ -84,14 +84,14 @@ def report(found: Sequence[dict], options: Options) -> str:
         for program in PROGRAMS:
             table = {depth: rows[side, program, depth] for depth in options.depths if (side, program, depth) in rows}
             if table:
-                texts.append(f"### Side {side}, {program}\n\n" + _appendix_table(side, program, table))
+                texts.append(f"### Side {side}, {program}\n\n{appendix.table(side, program, table)}")
     cells = comparisons.measured_cells(rows)
     texts.append("### Best depth per program\n\n" + _best_depths(rows, cells))
     texts.append("### Best depths of the thesis\n\n" + _best_depths_of_the_thesis())
     unclear = unclear_coverage(rows)
     texts += [f"### Coverage, {e}, %\n\n{comparisons.coverage_table(cells, e, unclear)}" for e in STRATEGIES]
     texts.append("### Anomalies\n\n" + comparisons.anomaly_table(cells, unclear_anomalies(rows)))
-    comparable = {key: row for key, row in rows.items() if is_published(row)}
+    comparable = {key: row for key, row in rows.items() if comparisons.is_published(row)}
     launches = list(comparisons.tables_by_launch(comparable).values())
     texts.append("### Numbers in the text of the thesis\n\n" + claims.table(launches))
     return "\n\n".join(texts)
@@ -143,53 +143,6 @@ def unclear_anomalies(rows: Mapping[tuple[int, str, int], Row]) -> set[tuple[int
     return found
 
 
-def _appendix_table(side: int, program: str, table: dict[int, Row]) -> str:
-    """Return times per run of `steps` iterations.
-
-    Execution as mean, standard deviation and count over all repetitions; timers as mean over ranks.
-    """
-    shown = [name for name in timers.TERSE if name != "execution"] + ["rest"]
-    theirs = {depth: _times_next_to(row, side, program, depth) for depth, row in table.items()}
-    gpus = sorted({gpu for times in theirs.values() for gpu in times})
-    unit, factor = tables.unit(row.request["steps"] * row.step.value for row in table.values())
-    headers = ["depth", f"execution ({unit})", "sd", "count", *shown]
-    headers += [*(f"{gpu} published (s)" for gpu in gpus), "check", "notes"]
-    lines = []
-    for depth, row in table.items():
-        runs = [row.request["steps"] * step * factor for steps in row.launches.values() for step in steps]
-        parts = timers.thesis_timers(row, statistics.mean)
-        line = [
-            depth,
-            tables.number(statistics.mean(runs)),
-            tables.number(statistics.stdev(runs)) if len(runs) > 1 else "",
-            len(runs),
-        ]
-        line += [tables.number(parts[name] * factor) for name in shown]
-        line += [f"{theirs[depth][gpu]:.4f}" if gpu in theirs[depth] else "" for gpu in gpus]
-        lines.append([*line, row.verification, row.notes()])
-    return tables.markdown(lines, headers, right=headers[: 4 + len(shown) + len(gpus)])
-
-
-def _times_next_to(row: Row, side: int, program: str, depth: int) -> dict[str, float]:
-    return published_times(side, program, depth) if is_published(row) else {}
-
-
-def is_published(row: Row) -> bool:
-    """Return whether a run has the thesis' ranks and steps, and fields that no imitated device holds."""
-    request = row.request
-    return (request["ranks"], request["steps"], request.get("device") == "host") == (
-        PUBLISHED_RANKS,
-        comparisons.PUBLISHED_ITERATIONS,
-        False,
-    )
-
-
-def published_times(side: int, program: str, depth: int) -> dict[str, float]:
-    """Return the thesis' execution times of a cell by GPU type, seconds; empty if it has no such cell."""
-    found = comparisons.published_cells()
-    return {c.machine: c.times["execution"] for c in found if (c.side, c.program, c.depth) == (side, program, depth)}
-
-
 def published_best() -> dict[tuple[str, str], dict[int, tuple[int, float]]]:
     """Return, by GPU type and program, and by side, the best depth and its speed-up over ordered phased depth 1."""
     found: dict = {}
@@ -200,11 +153,20 @@ def published_best() -> dict[tuple[str, str], dict[int, tuple[int, float]]]:
     return found
 
 
-def _depths_text(rows: Mapping[tuple[int, str, int], Row], side: int, program: str, best: int, bold: bool) -> str:
+def _depths_text(rows: Mapping[tuple[int, str, int], Row], side: int, program: str, best: int) -> str:
     """Return the best depth of a program, and the depths that cannot be distinguished from it."""
     own = {depth: row for (s, p, depth), row in rows.items() if (s, p) == (side, program)}
     others = "".join(f", {depth}" for depth, row in own.items() if depth != best and are_close(row, own[best]))
-    return (f"**{best}**" if bold else str(best)) + others + comparisons.UNCLEAR * bool(others)
+    return str(best) + others + UNCLEAR * bool(others)
+
+
+def fastest_programs(rows: Mapping[str, Row]) -> dict[str, str]:
+    """Return a verdict on programs at their best depths: FASTEST for the fastest; with UNCLEAR where others cannot be
+    distinguished from it, which have UNCLEAR alone.
+    """
+    fastest = min(rows, key=lambda program: rows[program].step.value)
+    close = [program for program, row in rows.items() if program != fastest and are_close(row, rows[fastest])]
+    return {fastest: FASTEST + UNCLEAR * bool(close)} | dict.fromkeys(close, UNCLEAR.strip())
 
 
 def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]) -> str:
@@ -212,30 +174,25 @@ def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]
     gpus = sorted({gpu for gpu, _ in theirs})
     lines = []
     for (side,), own in comparisons.groups(cells, "side").items():
-        best = comparisons.best_depths(own)
         if (base := rows.get((side, *comparisons.BASE))) is None:
             continue
-        for program in (p for p in PROGRAMS if p in best):
-            depth = best[program].depth
+        best = comparisons.best_depths(own)
+        depths = {program: best[program].depth for program in PROGRAMS if program in best}
+        verdicts = fastest_programs({program: rows[side, program, depth] for program, depth in depths.items()})
+        for program, depth in depths.items():
             gain = speedup(rows[side, program, depth], base)
-            shown = _depths_text(rows, side, program, depth, best["all"] is best[program])
-            line = [side, program, shown, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
-            of_side = [theirs[gpu, program].get(side) if is_published(base) else None for gpu in gpus]
+            line = [side, program, _depths_text(rows, side, program, depth), verdicts.get(program, "")]
+            line += [f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
+            of_side = [theirs[gpu, program].get(side) if comparisons.is_published(base) else None for gpu in gpus]
             line += [f"{one[0]}: {one[1]:.2f}" if one else "" for one in of_side]
             lines.append(line)
-    headers = [
-        "side",
-        "program",
-        "best depth",
-        "speed-up",
-        "95 %",
-        *(f"published {gpu}, depth: speed-up" for gpu in gpus),
-    ]
+    headers = ["side", "program", "best depth", "of all programs", "speed-up", "95 %"]
+    headers += [f"published {gpu}, depth: speed-up" for gpu in gpus]
     program, depth = comparisons.BASE
     note = (
-        f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs;"
-        f"{comparisons.UNCLEAR}: depths that cannot be distinguished, the fastest first. Published numbers stand next "
-        f"to runs of the same side with {PUBLISHED_RANKS} ranks and {comparisons.PUBLISHED_ITERATIONS} iterations."
+        f"\n\nSpeed-ups are over {program} depth {depth} of the same side.{UNCLEAR}: depths or programs that cannot be "
+        "distinguished from the fastest, which these same runs selected. Published numbers stand next to runs of the same "
+        f"side with {PUBLISHED_RANKS} ranks and {PUBLISHED_ITERATIONS} iterations."
     )
     return tables.markdown(lines, headers, right=("side", "best depth", "speed-up")) + note
 
@@ -252,7 +209,7 @@ def _best_depths_of_the_thesis() -> str:
             line.append(f"{min(depths)}..{max(depths)}: {min(gains):.2f}..{max(gains):.2f}")
         lines.append(line)
     note = (
-        f"\n\n{PUBLISHED_RANKS} ranks with a GPU each, {comparisons.PUBLISHED_ITERATIONS} iterations, sides 5000 to "
+        f"\n\n{PUBLISHED_RANKS} ranks with a GPU each, {PUBLISHED_ITERATIONS} iterations, sides 5000 to "
         "35000, best over depths 1 to 64, from smallest to largest value."
     )
     return tables.markdown(lines, ["program", *(f"{gpu}, depth: speed-up" for gpu in gpus)]) + note

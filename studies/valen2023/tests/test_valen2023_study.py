@@ -11,8 +11,11 @@ import pytest
 
 from haloscope import records
 from haloscope.measure.request import Request
+from haloscope.records.rows import Row, group_rows
+from haloscope_studies.valen2023 import appendix, comparisons, timers
 from haloscope_studies.valen2023 import study as valen2023
 from reports import SHORT, section
+from test_records import measurement
 
 
 @pytest.mark.ids("V12")
@@ -44,7 +47,7 @@ def test_valen2023_prints_tables_like_its_appendix_with_spread_and_count(halosco
         assert all(row[3] == "4" and float(row[2]) >= 0 for row in table)  # count = launches x repetitions
     best = section(result.out, "Best depth per program")
     assert [row[1] for row in best] == list(valen2023.PROGRAMS)
-    assert all(cell == "" for row in best for cell in row[5:])  # side 32 is not in the thesis
+    assert all(cell == "" for row in best for cell in row[6:])  # side 32 is not in the thesis
     theirs = section(result.out, "Best depths of the thesis")
     assert all(re.fullmatch(r"\d+\.\.\d+: [\d.]+\.\.[\d.]+", cell) for row in theirs for cell in row[1:])
 
@@ -55,10 +58,11 @@ def test_the_full_study_has_the_published_sizes():
     assert len(valen2023.plan(options).requests) == 7 * 7 * 4
 
 
-def test_published_times_are_those_of_the_thesis():
-    assert valen2023.published_times(5000, "ordered phased", 1) == {"A100": 0.5741, "V100": 0.6106}
-    assert valen2023.published_times(35000, "direct overlapped", 64)["V100"] == 14.2427
-    assert valen2023.published_times(123, "ordered phased", 1) == {}
+def test_published_timers_are_those_of_the_thesis():
+    of_cell = appendix.published_timers(5000, "ordered phased", 1)
+    assert {machine: times["execution"] for machine, times in of_cell.items()} == {"A100": 0.5741, "V100": 0.6106}
+    assert appendix.published_timers(35000, "direct overlapped", 64)["V100"]["execution"] == 14.2427
+    assert appendix.published_timers(123, "ordered phased", 1) == {}
 
 
 def test_published_best_depths_are_those_of_the_thesis():
@@ -74,13 +78,21 @@ def test_published_best_depths_are_those_of_the_thesis():
     ("change", "shown"),
     [({}, True), ({"ranks": 2}, False), ({"steps": 128}, False), ({"device": "host"}, False)],
 )
-def test_published_times_stand_next_to_runs_of_the_same_size_ranks_and_steps_only(change, shown):
+def test_the_eight_timers_stand_next_to_runs_of_the_same_size_ranks_and_steps_only(change, shown):
     options = dataclasses.replace(valen2023.DEFAULTS["full"], sizes=(5000,), depths=(1, 2), **change)
-    found = [made_up(r) for part in valen2023.points(options).values() for r in part.requests]
+    found = [made_up(r, 2.0) for part in valen2023.points(options).values() for r in part.requests]
     text = valen2023.report(found, options)
-    columns = [row[-4:-2] for row in section(text, "Side 5000, ordered phased")]
-    assert (columns[0] == ["0.5741", "0.6106"]) == shown
-    assert (all(row[5:] != ["", ""] for row in section(text, "Best depth per program"))) == shown
+    for program in valen2023.PROGRAMS:
+        rows = section(text, f"Side 5000, {program}")
+        theirs = [row for row in rows if row[1] in comparisons.MACHINES]
+        assert [row[:2] for row in theirs] == [[d, m] for d in "12" for m in comparisons.MACHINES] * shown
+        for depth, machine, *printed in theirs:
+            cell = comparisons.published_table(machine)[5000, program, int(depth)]
+            assert [float(one) for one in printed] == [cell.times[name] for name in timers.TERSE]
+        phase = "20.4800"  # 0.01 s in each of 2048 steps
+        here = ["2.0001", phase, phase, "0.0000", "0.0000", phase, phase, phase]
+        assert [row for row in rows if row[1] == "here"] == [[depth, "here", *here] for depth in "12"] * shown
+    assert (all(row[6:] != ["", ""] for row in section(text, "Best depth per program"))) == shown
 
 
 def test_no_best_depth_coverage_or_anomaly_stands_without_a_verdict():
@@ -99,13 +111,27 @@ def test_no_best_depth_coverage_or_anomaly_stands_without_a_verdict():
         return valen2023.report(found, options)
 
     text = report(0.05, {"ordered": 0.01, "direct": 0.0151})
-    best = {row[1]: row[2] for row in section(text, "Best depth per program")}
-    assert best["ordered phased"].endswith("2, 4 ?") or best["ordered phased"].endswith("2**, 4 ?")
+    best = {row[1]: row[2:4] for row in section(text, "Best depth per program")}
+    assert best["ordered phased"][0].endswith("2, 4 ?")
+    assert {"fastest ?", "?"} <= {verdict for _, verdict in best.values()}
     assert all(cell.endswith(" ?") for row in section(text, "Coverage, ordered, %") for cell in row[2:5])
     assert all("x) ?" in row[2] for row in section(text, "Anomalies"))
     clear = report(0.0, {"ordered": 0.01, "direct": 0.05})
-    assert {row[2].strip("*") for row in section(clear, "Best depth per program")} == {"2"}
+    assert {row[2] for row in section(clear, "Best depth per program")} == {"2"}
     assert all("(5.0x)" in row[2] and "?" not in row[2] for row in section(clear, "Anomalies"))
+
+
+def test_the_fastest_program_has_a_verdict_against_each_other_one():
+    rows = {
+        name: row_of(name, seconds) for name, seconds in {"a": (1.0, 1.1), "b": (1.09, 1.01), "c": (2.0, 2.1)}.items()
+    }
+    assert valen2023.fastest_programs(rows) == {"a": "fastest ?", "b": "?"}
+    assert valen2023.fastest_programs({"b": rows["b"], "c": rows["c"]}) == {"b": "fastest"}
+
+
+def row_of(name: str, launches: tuple[float, ...]) -> Row:
+    [row] = group_rows([measurement(name, f"launch-{n}", [one, one]) for n, one in enumerate(launches)])
+    return row
 
 
 def made_up(request: Request, seconds: float = 1.0, launch: str = "launch-1", message: float = 0.01) -> dict:
