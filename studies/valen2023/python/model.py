@@ -22,13 +22,13 @@ VALUE_BYTES = 4
 
 # Parts concurrent with the inner sweep, and parts after it. `waiting` and `imbalance` are the two parts of desync.
 WINDOWS = {
-    "W1": concurrent("inner", sequence("message", "waiting", "imbalance", "unpack")),
-    "W2": sequence(concurrent("inner", sequence("message", "waiting", "imbalance")), "unpack"),
-    "W3": sequence(concurrent("inner", sequence("message", "unpack")), "waiting", "imbalance"),
+    "hides all": concurrent("inner", sequence("message", "waiting", "imbalance", "unpack")),
+    "unpack after": sequence(concurrent("inner", sequence("message", "waiting", "imbalance")), "unpack"),
+    "desync after": sequence(concurrent("inner", sequence("message", "unpack")), "waiting", "imbalance"),
     # Unpack kernels get the device only when the inner sweep drains, and nothing can hide the slowest rank's extra
     # work.
-    "W12": sequence(concurrent("inner", sequence("message", "waiting")), "unpack", "imbalance"),
-    "sum": sequence("inner", "message", "waiting", "imbalance", "unpack"),
+    "unpack, imbalance after": sequence(concurrent("inner", sequence("message", "waiting")), "unpack", "imbalance"),
+    "hides none": sequence("inner", "message", "waiting", "imbalance", "unpack"),
 }
 PHASED = sequence("pack", "message", "waiting", "imbalance", "unpack", "sweep", "rest")
 OVERLAPPED = {name: sequence("pack", window, "outer", "sweep", "rest") for name, window in WINDOWS.items()}
@@ -187,7 +187,7 @@ class Model:
             predict(self.message[exchange], cells) if exchange else _grouped(cells, "exchange", self.message, predict)
         )
 
-    def predict(self, cells: Sequence[Cell], window: str = "W12") -> np.ndarray:
+    def predict(self, cells: Sequence[Cell], window: str = "unpack, imbalance after") -> np.ndarray:
         """Return execution seconds per run, one per cell.
 
         cells: as in `times`. window: which parts overlap the inner sweep in overlapped runs, a key of WINDOWS.

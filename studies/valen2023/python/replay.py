@@ -19,8 +19,10 @@ from haloscope_studies.valen2023.model import Advice, Cell, Model
 from haloscope_studies.valen2023.regression import Fit, Score, score
 
 EXCHANGES = ("ordered", "direct")
-WINDOW = "W12"
+WINDOW = "unpack, imbalance after"
 RESAMPLES = 500
+OVER = "OVER THE BAR"  # flag of advice that costs more than its bar
+ADVICE_BARS = {"V100": 1, "A100": 7}  # most that following the model's depth may cost, percent; V21 sets them
 ONE_SIZE_EACH = (1, 8, 64)  # depths that held-out splits are fitted on
 OTHER_NODES = 5000  # the side that the A100 set measured on different nodes
 
@@ -50,14 +52,26 @@ def _sides(cell: Cell) -> bool:
 
 
 SPLITS = {
-    "S0": Split("all cells, no hold-out", lambda c: True, all_scored=True),
-    "S1": Split("depths 1, 8, 64 -> the other depths", _depths),
-    "S2": Split("sides 5000, 20000, 35000 -> the other sides", _sides),
-    "S3": Split("both, 9 of 49 cells -> the other 40", lambda c: _depths(c) and _sides(c)),
-    "S4": Split(
-        "as S3 with sides 10000, 20000, 30000 -> other cells without side 5000",
+    "all cells": Split("all cells, no hold-out", lambda c: True, all_scored=True),
+    "3 depths": Split("depths 1, 8, 64 -> the other depths", _depths),
+    "3 sides": Split("sides 5000, 20000, 35000 -> the other sides", _sides),
+    "9 cells": Split("depths 1, 8, 64 of sides 5000, 20000, 35000 -> the other 40", lambda c: _depths(c) and _sides(c)),
+    "9 cells, no side 5000": Split(
+        "depths 1, 8, 64 of sides 10000, 20000, 30000 -> the others without side 5000",
         lambda c: _depths(c) and c.side in (10000, 20000, 30000),
         lambda c: c.side != OTHER_NODES,
+    ),
+}
+
+
+# Bars that are known to be missed, each with the reason.
+DOCUMENTED = {
+    "cost of the depth choice at worst, direct, V100": (
+        "the fit follows the slow messages of depths 32 and 64, and overrates depth 16 of side 20000 by 3 %"
+    ),
+    "cost of the depth choice at worst, direct, A100": (
+        "depth 4 of sides 15000 and 20000 takes 1.30 and 1.45 times the ordered fit, which is below the limit of 1.5 "
+        "for unpredictable depths; side 5000 ran on other nodes"
     ),
 }
 
@@ -70,8 +84,8 @@ def cells(machine: str) -> tuple[Cell, ...]:
 
 @functools.cache
 def fitted(machine: str, split: str) -> Model:
-    """Return the model fitted to a machine's part of a split; intervals only for S0, where all cells are used."""
-    return model.fit(SPLITS[split].parts(cells(machine))[0], RESAMPLES if split == "S0" else 0)
+    """Return the model fitted to a machine's part of a split; intervals only where it is fitted to all."""
+    return model.fit(SPLITS[split].parts(cells(machine))[0], RESAMPLES if split == "all cells" else 0)
 
 
 def execution(machine: str, split: str, program: str, window: str = WINDOW) -> Score:
@@ -80,7 +94,7 @@ def execution(machine: str, split: str, program: str, window: str = WINDOW) -> S
     return score(fitted(machine, split).predict(own, window), model.timer(own, "execution"))
 
 
-def components(machine: str, split: str = "S3") -> dict[str, Score]:
+def components(machine: str, split: str = "9 cells") -> dict[str, Score]:
     """Score single parts on held-out cells: message, desync and unpack of phased runs only, and their window of
     overlapped.
 
@@ -108,7 +122,7 @@ def components(machine: str, split: str = "S3") -> dict[str, Score]:
 
 
 def composition(machine: str, exchange: str, window: str) -> Score:
-    """Score overlapped times put together from measured phased parts, nothing fitted (split S5).
+    """Score overlapped times put together from measured phased parts, nothing fitted.
 
     Parts of the overlapped run alone (inner, outer, full sweeps, rest) are its measurements, so this tests the window
     only; desync is not divided here: all of it counts as waiting.
@@ -127,14 +141,14 @@ def stumbling(machine: str) -> set[tuple[int, int]]:
     return {(c.side, c.depth) for c, _ in comparisons.anomalies(cells(machine))}
 
 
-def unpredictable(machine: str, split: str = "S3") -> set[tuple[int, int]]:
+def unpredictable(machine: str, split: str = "9 cells") -> set[tuple[int, int]]:
     """Return (side, depth) at which direct exchanges are not to be trusted: measured far above ordered ones, or off
     their fit.
     """
     return stumbling(machine) | model.unpredictable(fitted(machine, split), cells(machine))
 
 
-def advice(machine: str, exchanges: Sequence[str], split: str = "S3", apart: bool = True) -> list[Advice]:
+def advice(machine: str, exchanges: Sequence[str], split: str = "9 cells", apart: bool = True) -> list[Advice]:
     """Return the model's choice for each side: of the depth for each program of some exchanges, or (not `apart`) of
     program and depth.
     """
@@ -158,17 +172,19 @@ def replay() -> checks.Replay:
         "Bars": checks.table(found),
         "Reports: results without a bar": checks.report_table(others),
         "Formulas": _formulas(),
-        f"Held-out execution time, overlapped by {WINDOW}: mean / median / p90 / max error, %": _accuracy_table(),
-        "Held-out parts (S3): mean / max error, %": _components_table(),
+        "Held-out execution time: mean / median / p90 / max error, %": _accuracy_table(),
+        "Held-out parts, fitted to 9 cells: mean / max error, %": _components_table(),
         "Overlapped time from measured phased parts, nothing fitted: mean / max error, %": _composition_table(),
-        "Depth by the model (fitted on S3)": _advice_table(),
-        "Cost of following the model (fitted on S3): mean / max, %": _regret_table(),
+        "Depth by the model, fitted to 9 cells": _advice_table(),
+        "Cost of following the model, fitted to 9 cells: mean / max, %": _regret_table(),
         "Coverage, ordered, %": comparisons.coverage_table(comparisons.published_cells()),
         "Best depths": comparisons.best_table(comparisons.published_cells()),
         "Anomalies": comparisons.anomaly_table(comparisons.published_cells()),
-        "Fitted constants (S0)": _constants_table(),
+        "Fitted constants, all cells": _constants_table(),
     }
-    return checks.Replay("\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items()), found, tuple(others))
+    return checks.Replay(
+        "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items()), found, tuple(others), DOCUMENTED
+    )
 
 
 def _check(id: str, title: str, ours: str, bar: str, reached: bool, expected: str = "", note: str = "") -> Check:
@@ -230,35 +246,50 @@ def _best_depths_found(machine: str, known: Sequence[dict]) -> tuple[int, int]:
 
 
 def _accuracy_checks() -> Iterator[Check]:
-    for machine, split, mean, most in (("V100", "S3", 2, 6), ("A100", "S3", 4, 16), ("A100", "S4", 2, 10)):
+    for machine, split, mean, most in (
+        ("V100", "9 cells", 2, 6),
+        ("A100", "9 cells", 4, 16),
+        ("A100", "9 cells, no side 5000", 2, 10),
+    ):
         for program in comparisons.PROGRAMS[:2]:
             reached = execution(machine, split, program)
-            yield _within("V20", f"{program}, {machine}, {split}", reached, mean, most)
+            yield _within("V20", f"{program}, {machine}, fitted to {split}", reached, mean, most)
     for machine in MACHINES:
         for program in comparisons.PROGRAMS[2:]:
-            median = 100 * execution(machine, "S3", program).median
-            yield _check("V20", f"{program}, {machine}, S3", f"median {median:.1f} %", "median <= 4 %", median <= 4)
+            median = 100 * execution(machine, "9 cells", program).median
+            yield _check(
+                "V20",
+                f"{program}, {machine}, fitted to 9 cells",
+                f"median {median:.1f} %",
+                "median <= 4 %",
+                median <= 4,
+            )
     for machine in MACHINES:
         yield _within(
-            "V20", f"composition alone, W3, ordered, {machine}", composition(machine, "ordered", "W3"), 2.5, 8
+            "V20",
+            f"composition alone, desync after inner, ordered, {machine}",
+            composition(machine, "ordered", "desync after"),
+            2.5,
+            8,
         )
     for machine in MACHINES:
         by_part = components(machine)
         for name, mean in (("pack", 4), ("sweep", 4), ("inner", 4), ("message, ordered", 12)):
-            yield _within("V20", f"{name}, {machine}, S3", by_part[name], mean)
+            yield _within("V20", f"{name}, {machine}, fitted to 9 cells", by_part[name], mean)
 
 
 def _decision_checks() -> Iterator[Check]:
-    for machine, most in (("V100", 1), ("A100", 7)):
+    for machine, most in ADVICE_BARS.items():
         reached = regrets(advice(machine, ["ordered"]))
         yield _within("V20", f"cost of the depth choice, ordered, {machine}", reached, 1.5, 7)
-        yield _check(
-            "V21",
-            f"cost of the depth choice at worst, ordered, {machine}",
-            f"{100 * reached[1]:.2f} %",
-            f"<= {most} %",
-            100 * reached[1] <= most,
-        )
+        for exchange in EXCHANGES:
+            worst = 100 * regrets(advice(machine, [exchange]))[1]
+            title = _worst_cost(exchange, machine)
+            yield _check("V21", title, f"{worst:.2f} %", f"<= {most} %", worst <= most, note=DOCUMENTED.get(title, ""))
+
+
+def _worst_cost(exchange: str, machine: str) -> str:
+    return f"cost of the depth choice at worst, {exchange}, {machine}"
 
 
 def _percent(*fractions: float) -> str:
@@ -266,7 +297,7 @@ def _percent(*fractions: float) -> str:
 
 
 def _formulas() -> str:
-    lines = ["- phased = " + str(model.PHASED), f"- overlapped ({WINDOW}) = {model.OVERLAPPED[WINDOW]}"]
+    lines = ["- phased = " + str(model.PHASED), f"- overlapped = {model.OVERLAPPED[WINDOW]}"]
     lines += [f"- window {name}: {window}" for name, window in model.WINDOWS.items() if name != WINDOW]
     return "\n".join([*lines, "- waiting and imbalance are the two parts of desync"])
 
@@ -292,7 +323,7 @@ def _components_table() -> str:
 def _composition_table() -> str:
     headers = [f"{machine} {exchange}" for machine in MACHINES for exchange in EXCHANGES]
     lines = []
-    for window in ("W1", "W2", "W3", "sum"):
+    for window in ("hides all", "unpack after", "desync after", "hides none"):
         scores = [composition(machine, exchange, window) for machine in MACHINES for exchange in EXCHANGES]
         lines.append([window, *(_percent(s.mean, s.max) for s in scores)])
     return tables.markdown(lines, ["window", *headers])
@@ -304,12 +335,22 @@ def _advice_table() -> str:
         for program in comparisons.PROGRAMS:
             own = [a for a in advice(machine, program.split()[:1]) if a.chosen.program == program]
             for a in own:
-                warning = f"unpredictable at {', '.join(map(str, a.unpredictable))}" if a.unpredictable else ""
-                cost = f"{100 * a.regret:.2f}"
-                lines.append([machine, program, a.chosen.side, a.chosen.depth, a.best.depth, cost, warning])
-    headers = ["machine", "program", "side", "advised depth", "best depth", "cost, %", "depths"]
+                cost, bar = 100 * a.regret, ADVICE_BARS[machine]
+                line = [machine, program, a.chosen.side, a.chosen.depth, a.best.depth, f"{cost:.2f}", bar]
+                lines.append([*line, OVER * (cost > bar), ", ".join(map(str, a.unpredictable))])
+    headers = [
+        "machine",
+        "program",
+        "side",
+        "advised depth",
+        "best depth",
+        "cost, %",
+        "bar, %",
+        "flag",
+        "unpredictable",
+    ]
     counts = (
-        f"{len(model.unpredictable(fitted(m, 'S3'), cells(m)) & stumbling(m))} of {len(stumbling(m))} on {m}"
+        f"{len(model.unpredictable(fitted(m, '9 cells'), cells(m)) & stumbling(m))} of {len(stumbling(m))} on {m}"
         for m in MACHINES
     )
     note = (
@@ -317,7 +358,7 @@ def _advice_table() -> str:
         "that far "
         f"off the ordered fit. The fit alone finds {', '.join(counts)} of the former. They are not advised."
     )
-    return tables.markdown(lines, headers, right=headers[2:6]) + note
+    return tables.markdown(lines, headers, right=headers[2:7]) + note
 
 
 def _regret_table() -> str:
@@ -336,7 +377,7 @@ def _regret_table() -> str:
 def _constants_table() -> str:
     lines = []
     for machine in MACHINES:
-        one = fitted(machine, "S0")
+        one = fitted(machine, "all cells")
         fits: dict[str, Fit] = dict(one.shared)
         for exchange, (border, fit) in one.message.items():
             fits[f"message, {exchange}, break at {border / 1e6:g} MB"] = fit

@@ -191,8 +191,8 @@ def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]
     program, depth = comparisons.BASE
     note = (
         f"\n\nSpeed-ups are over {program} depth {depth} of the same side.{UNCLEAR}: depths or programs that cannot be "
-        "distinguished from the fastest, which these same runs selected. Published numbers stand next to runs of the same "
-        f"side with {PUBLISHED_RANKS} ranks and {PUBLISHED_ITERATIONS} iterations."
+        "distinguished from the fastest, which these same runs selected. Published numbers stand next to runs of the "
+        f"same side with {PUBLISHED_RANKS} ranks and {PUBLISHED_ITERATIONS} iterations."
     )
     return tables.markdown(lines, headers, right=("side", "best depth", "speed-up")) + note
 
