@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from haloscope.records import stats
-from haloscope.records.rows import Row, group_rows
+from haloscope.records.rows import Row
 from haloscope.report import components
 from haloscope.studies import published
 from haloscope.studies.findings import Finding, Judgement, Launches, judge, judge_cases, judge_printed, needs
-from haloscope_studies.davis2017.measured import scaling
+from haloscope_studies.davis2017.measured import launches, scaling
 from haloscope_studies.davis2017.measured.experiments import APP, CG, Point
 from haloscope_studies.davis2017.measured.scaling import Measured
 from haloscope_studies.davis2017.replay import observations, variants
@@ -231,27 +231,20 @@ def printed_reductions() -> list[float]:
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
-def by_launch(row: Row) -> dict[str, Row]:
-    """Return a row for each launch of a row."""
-    launches = dict.fromkeys(record["launch"]["id"] for record in row.records)
-    return {one: group_rows([r for r in row.records if r["launch"]["id"] == one])[0] for one in launches}
-
-
-def common_launches(measured: Measured) -> dict[str, dict[Point, Row]]:
-    """Return, by launch, the runs in that launch: launches that all runs have."""
-    alone = {point: by_launch(row) for point, row in measured.items()}
-    shared = set.intersection(*map(set, alone.values())) if alone else set()
-    return {launch: {point: rows[launch] for point, rows in alone.items()} for launch in sorted(shared)}
-
-
 def is_timed(row: Row) -> bool:
     """Return whether a row has named timers."""
     return all(record.get("timers") for record in row.records)
 
 
-def seconds_of(row: Row, measure: Callable[[Sequence[Mapping]], float]) -> Launches:
+def common_launches(measured: Measured) -> dict[str, dict[Point, Row]]:
+    """Return, by launch, the runs in that launch: launches that all runs have."""
+    by_launch = launches.common(list(measured.values()))
+    return {launch: dict(zip(measured, rows, strict=True)) for launch, rows in by_launch.items()}
+
+
+def seconds_of(row: Row, measure: launches.Measure) -> Launches:
     """Return a measure of a row's records by launch."""
-    return {launch: [measure(one.records)] for launch, one in by_launch(row).items()}
+    return {launch: [seconds] for launch, seconds in launches.seconds_of(row, measure).items()}
 
 
 def composition(measured: Measured) -> Judgement:
@@ -294,6 +287,7 @@ def _judge_errors(errors: Mapping[str, float], high: float, about: str, lacking:
 
 def crowded(measured: Measured) -> Iterator[Case]:
     """Yield computing of the same cells a rank on the most ranks, and on one, of both programs."""
+    longest = launches.of_component("compute", "max")
     for app in (APP, CG):
         serial, weak = (
             {p: r for p, r in measured.items() if (p.app, p.letter, p.experiment) == (app, "A", kind) and is_timed(r)}
@@ -303,12 +297,7 @@ def crowded(measured: Measured) -> Iterator[Case]:
         alone = {p.side: row for p, row in serial.items()}
         for point, row in weak.items():
             if point.pes == most and point.side in alone:
-                yield seconds_of(row, computing), seconds_of(alone[point.side], computing)
-
-
-def computing(found: Sequence[Mapping]) -> float:
-    """Return the seconds of a step in which the slowest rank computes."""
-    return components.component(found, "compute", "max")
+                yield seconds_of(row, longest), seconds_of(alone[point.side], longest)
 
 
 def with_barriers(measured: Measured) -> Iterator[Case]:
@@ -345,7 +334,7 @@ def vectorised(measured: Measured) -> Iterator[Case]:
             yield seconds_of(plain, of_sweep(kernel)), seconds_of(vector, of_sweep(kernel))
 
 
-def of_sweep(name: str) -> Callable[[Sequence[Mapping]], float]:
+def of_sweep(name: str) -> launches.Measure:
     """Return the measure of a sweep: seconds per step, of the slowest rank in each stage; the median over launches."""
     return lambda found: statistics.median(
         sum(timer["seconds"]["max"] for timer in record["timers"] if timer["name"] == name) for record in found

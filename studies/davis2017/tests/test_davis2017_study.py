@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 
 import pytest
@@ -170,7 +169,7 @@ def test_the_study_measures_verifies_and_prints_its_tables(haloscope, monkeypatc
     assert {row[0] for row in serial} >= {"A", "B", "E"} and {row[1] for row in serial} == {"8^3", "10^3", "12^3"}
     for title in ("Weak scaling, ms per step", "Strong scaling, ms per step"):
         for row in section(result.out, title):
-            assert re.fullmatch(r"[+-][\d.]+%", row[-4]), row  # composed against measured
+            assert row[-4].endswith("(one launch has no interval)"), row  # composed over measured
     variants = section(result.out, "Variants")
     assert {row[0][0] for row in variants} >= {"A", "B", "D", "E"}
     assert all(row[7] and row[9] for row in variants if row[0][0] != "A")  # against baseline and control
@@ -178,7 +177,7 @@ def test_the_study_measures_verifies_and_prints_its_tables(haloscope, monkeypatc
     assert section(result.out, "The model against runs that it was not fitted to")
     for stem in ("r", "r-scaling", "r-model", "r-variants", "r-solver"):
         assert all(Path(f"{stem}.{ending}").stat().st_size > 20000 for ending in ("svg", "png"))
-        assert f"{stem}.svg" in result.out
+        assert f"{stem}.svg" in result.err
     text = Path("r.svg").read_text()
     for title in ("Serial runs", "Weak scaling of A", "Variants", "Pieces of a threaded", "A barrier before each"):
         assert title in text

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,9 @@ from haloscope.bridge import build
 from haloscope.measure import answers, campaign, launch, space
 from haloscope.measure.request import Request
 from haloscope.records import stats
-from haloscope.report.tables import interval, markdown, number
+from haloscope.report.tables import markdown, number
 from haloscope.studies import published
+from haloscope_studies.davis2017.measured import launches
 from haloscope_studies.davis2017.measured.experiments import pe_counts
 
 SIDE = 50  # cells of a rank's block per side
@@ -229,13 +231,13 @@ def expected_reductions(method: str, iterations: int) -> int:
     return sum(calls[name] for name in ("VecNorm", "VecTDot", "VecMDot"))
 
 
-def iteration_s(records: Iterable[Mapping], **wanted: Any) -> dict[str, list[float]]:
-    """Return the seconds of an iteration, by launch, of the solves whose record has these entries."""
+def iteration_s(records: Iterable[Mapping], **wanted: Any) -> dict[str, float]:
+    """Return the mean seconds of an iteration in each launch, of the solves whose record has these entries."""
     found: dict[str, list[float]] = {}
     for r in records:
         if r["kind"] == SOLVE and all(r[name] == value for name, value in wanted.items()):
             found.setdefault(r["launch"], []).extend(s / r["iterations"] for s in r["solve_s"])
-    return found
+    return {launch: statistics.fmean(seconds) for launch, seconds in found.items()}
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -271,9 +273,9 @@ def iterations(records: Sequence[Mapping]) -> str:
         mine = iteration_s(records, **where, code=code, method=method, form=form)
         usual = iteration_s(records, **where, code=code, method="standard", form=form)
         petsc = iteration_s(records, **where, code="petsc", method=method)
-        time = stats.median_over_launches(list(mine.values()))
-        theirs = stats.ratio_of_launches(petsc, mine) if petsc and code != "petsc" else None
-        over = stats.ratio_of_launches(mine, usual) if usual and method != "standard" else None
+        time = stats.mean_over_launches(mine)
+        theirs = launches.ratio(petsc, mine) if code != "petsc" else None
+        over = launches.ratio(mine, usual) if method != "standard" else None
         printed = _published_ratio(ranks, side, method) if code == "petsc" else ""
         lines.append(
             [
@@ -283,10 +285,10 @@ def iterations(records: Sequence[Mapping]) -> str:
                 method,
                 form,
                 number(time.value * 1e3),
-                interval(time, factor=1e3),
-                _ratio(over),
+                launches.ends(time, factor=1e3),
+                launches.text(over),
                 printed,
-                _ratio(theirs),
+                launches.text(theirs),
                 _difference(records, key),
             ]
         )
@@ -321,10 +323,6 @@ def _difference(records: Iterable[Mapping], key: tuple[int, int, str, str, str])
         r["residuals_differ"] for r in records if r["kind"] == SOLVE and _solver(r) == key and "residuals_differ" in r
     ]
     return f"{max(found):.0e}" if found else ""
-
-
-def _ratio(estimate: stats.Estimate | None) -> str:
-    return f"{estimate.value:.2f} ({interval(estimate, '{:.2f}'.format)})" if estimate else ""
 
 
 def _published_ratio(ranks: int, side: int, method: str) -> str:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from haloscope.records import stats
-from haloscope.records.rows import Row, speedup
+from haloscope.records.rows import Row
 from haloscope.report import components
 from haloscope_studies.davis2017.measured import cg, scaling
 from haloscope_studies.davis2017.measured.experiments import APP, VARIANTS
@@ -141,13 +141,18 @@ def _variants(panel: Panel, measured: Measured, kind: str) -> list[Series]:
     base, series = runs(measured, kind), []
     for letter in shared_letters()[1:]:
         found = runs(measured, kind, letter)
-        gains = {pes: speedup(row, base[pes]) for pes, row in found.items() if pes in base}
+        ratios = {pes: scaling.times_as_fast(row, base[pes]) for pes, row in found.items() if pes in base}
+        gains = {pes: ratio for pes, ratio in ratios.items() if ratio}
         series.append(pair(panel, letter, {pes: g.value for pes, g in gains.items()}, ends=_ends(gains)))
     return series
 
 
 def _ends(found: Mapping[float, stats.Estimate], factor: float = 1.0) -> dict[float, tuple[float, float]]:
-    return {x: (factor * e.low, factor * e.high) for x, e in found.items()}
+    """Return the ends of intervals; the value itself where one launch has no interval."""
+    return {
+        x: (factor * e.low, factor * e.high) if math.isfinite(e.high) else (factor * e.value,) * 2
+        for x, e in found.items()
+    }
 
 
 # ---- conjugate gradients ---------------------------------------------------------------------------------------------
@@ -170,7 +175,7 @@ def _iteration(panel: Panel, solves: Sequence[Mapping], method: str) -> Series:
     for ranks in sorted({r["ranks"] for r in solves if r["kind"] == cg.SOLVE}):
         found = cg.iteration_s(solves, ranks=ranks, side=cg.SIDE, code="petsc", method=method)
         if found:
-            here[float(ranks)] = stats.median_over_launches(list(found.values()))
+            here[float(ranks)] = stats.mean_over_launches(found)
     points = {ranks: MS * time.value for ranks, time in here.items()}
     return pair(panel, f"{OF_CG} {cg.PUBLISHED[method]}", points, ends=_ends(here, MS))
 

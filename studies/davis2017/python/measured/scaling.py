@@ -4,19 +4,22 @@ elements."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from haloscope.records.rows import Row, speedup
+from haloscope.records import stats
+from haloscope.records.rows import Row
 from haloscope.report import components, tables
 from haloscope.report.tables import number
 from haloscope.studies import published
-from haloscope_studies.davis2017.measured import experiments, timed
+from haloscope_studies.davis2017.measured import experiments, launches, timed
 from haloscope_studies.davis2017.measured.experiments import APP, PIECES, VARIANTS, Point, Variant
 
 Measured = Mapping[Point, Row]
 MS = 1e3
 WORTH = 0.02  # of a step: smaller components are not judged
+LEAST_PART = 0.005  # of a step, of parts against their line
 
 
 def of(measured: Measured, experiment: str, letter: str = "A") -> dict[Point, Row]:
@@ -44,8 +47,8 @@ def published_steps(side: int) -> int:
 
 
 def walltime(row: Row) -> float:
-    """Return seconds of a whole run: of all steps of its replay."""
-    return float(row.step.value * row.request["steps"])
+    """Return seconds of a whole run, of all steps of its replay: the median over launches, as components have it."""
+    return float(components.step_time(row.records) * row.request["steps"])
 
 
 def serial(measured: Measured) -> str:
@@ -53,15 +56,15 @@ def serial(measured: Measured) -> str:
     found = [(p, row) for p, row in measured.items() if (p.app, p.experiment) == (APP, "serial")]
     lines = []
     for p, row in found:
-        per_cell = row.step.value / p.side**3 * 1e9
-        printed = published_walltime(p.letter, "serial", p.side, 1, row.request["steps"])
+        step, steps, per_cell = launches.mean(row), row.request["steps"], 1e9 / p.side**3
+        printed = published_walltime(p.letter, "serial", p.side, 1, steps)
         lines.append(
             [
                 p.letter,
                 f"{p.side}^3",
-                number(walltime(row)),
-                number(per_cell),
-                tables.interval(row.step, factor=1e9 / p.side**3),
+                number(step.value * steps),
+                number(step.value * per_cell),
+                launches.ends(step, factor=per_cell),
                 number(printed) if printed else "",
             ]
         )
@@ -75,19 +78,20 @@ def by_component(measured: Measured, scaling: str) -> str:
     """
     lines = []
     for p, row in sorted(of(measured, scaling).items(), key=lambda item: (item[0].side, item[0].pes)):
-        parts = components.counting(row.records)
-        whole, composed = components.step_time(row.records), components.composed(row.records)
-        printed = published_walltime("A", scaling, p.side, p.pes, row.request["steps"])
+        step, steps = launches.mean(row), row.request["steps"]
+        composed = launches.seconds_of(row, components.composed)
+        off = launches.ratio(composed, launches.seconds_of(row))
+        printed = published_walltime("A", scaling, p.side, p.pes, steps)
         lines.append(
             [
                 f"{p.side}^3",
                 p.pes,
-                *(number(MS * parts[name]) for name in components.COMPONENTS if name != "barrier"),
-                number(MS * composed),
-                number(MS * whole),
-                f"{composed / whole - 1:+.1%}",
+                *(number(MS * counting(row, name)) for name in components.COMPONENTS if name != "barrier"),
+                number(MS * stats.mean_over_launches(composed).value),
+                number(MS * step.value),
+                launches.text(off, digits=3),
                 f"{components.named_share(row.records):.2%}",
-                number(walltime(row)),
+                number(step.value * steps),
                 number(printed) if printed else "",
             ]
         )
@@ -102,12 +106,17 @@ def by_component(measured: Measured, scaling: str) -> str:
         *titles,
         "composed",
         "step",
-        "off",
+        "composed over step",
         "named",
         "run (s)",
         "published (s)",
     ]
     return tables.markdown(lines, headers, right=headers[1:])
+
+
+def counting(row: Row, name: str) -> float:
+    """Return seconds per step of a component by the statistic over ranks that counts, the mean over launches."""
+    return launches.mean(row, launches.of_component(name, components.statistic_of(name))).value
 
 
 def held_out(measured: Measured, app: str = APP) -> tuple[list[Row], list[tuple[Point, Row]]]:
@@ -214,12 +223,12 @@ def variants(measured: Measured) -> str:
     for variant in VARIANTS:
         for pes in sorted({pes for letter, pes in known if letter == variant.letter}):
             point, row = known[variant.letter, pes]
-            spent = [components.component(row.records, name, "max") for name in ("compute", "memory")]
+            spent = [launches.mean(row, launches.of_component(name, "max")).value for name in ("compute", "memory")]
             line = [
                 f"{variant.letter} {variant.title}",
                 f"{point.side}^3",
                 pes,
-                *(number(MS * seconds) for seconds in (row.step.value, *spent)),
+                *(number(MS * seconds) for seconds in (launches.mean(row).value, *spent)),
             ]
             for other in (variant.baseline, variant.control):
                 line += _against(row, known.get((other, pes)), other)
@@ -241,14 +250,18 @@ def variants(measured: Measured) -> str:
     ]
     absent = [v.letter for v in VARIANTS if not any(letter == v.letter for letter, _ in known)]
     note = f"\n\nNot measured here: {', '.join(absent)}." if absent else ""
-    return tables.markdown(lines, headers, right=headers[2:6]) + f"\n\n{_overlap(known)}{note}"
+    return tables.markdown(lines, headers, right=headers[2:6]) + f"\n\n{launches.STATISTIC}\n\n{_overlap(known)}{note}"
 
 
 def _against(row: Row, other: tuple[Point | None, Row] | None, letter: str) -> list[str]:
     if other is None:
         return [letter, ""]
-    ratio = speedup(row, other[1])
-    return [letter, f"{ratio.value:.2f} ({tables.interval(ratio, '{:.2f}'.format)})"]
+    return [letter, launches.text(times_as_fast(row, other[1]))]
+
+
+def times_as_fast(row: Row, other: Row) -> stats.Estimate | None:
+    """Return the time of another row over that of a row, None without a common launch."""
+    return launches.ratio(launches.seconds_of(other), launches.seconds_of(row))
 
 
 def _published_ratio(variant: Variant, point: Point, steps: int) -> str:
@@ -261,19 +274,32 @@ def _published_ratio(variant: Variant, point: Point, steps: int) -> str:
 
 def _overlap(known: Mapping[tuple[str, int], tuple[Point, Row]]) -> str:
     """Return the part that H hides of the shorter of communication and computing, against control G (row E4)."""
-    pairs = [(pes, row, known["G", pes][1]) for (letter, pes), (_, row) in known.items() if letter == "H"]
     texts = []
-    for pes, row, control in pairs:
-        parts = components.counting(control.records)
-        shorter = min(parts["point_to_point"], parts["compute"])
-        if shorter > 0:
-            texts.append(
-                f"{(components.step_time(control.records) - components.step_time(row.records)) / shorter:+.0%} at "
-                f"{pes} PEs"
-            )
+    for (letter, pes), (_, row) in known.items():
+        shares = hidden_shares(row, known["G", pes][1]) if letter == "H" and ("G", pes) in known else []
+        if shares:
+            share = launches.mean_share(shares)
+            unsure = math.isfinite(share.high) and share.low <= 0 <= share.high
+            ends = launches.ends(share, "{:+.0%}".format) + f", {stats.NO_CHOICE} from 0" * unsure
+            texts.append(f"{share.value:+.0%} ({ends}) at {pes} PEs")
     if not texts:
         return "Overlap was not measured: it needs two processing elements."
     return f"H hides {', '.join(texts)} of the shorter of communication and computing of G; less than 0 costs time."
+
+
+def hidden_shares(row: Row, control: Row) -> list[float]:
+    """Return the overlap efficiency of each launch: the time that a row saves against its control, over the shorter of
+    communication and computing of the control."""
+    found = []
+    alone = launches.by_launch(control)
+    for launch, seconds in launches.seconds_of(row).items():
+        if launch not in alone:
+            continue
+        parts = components.counting(alone[launch].records)
+        shorter = min(parts["point_to_point"], parts["compute"])
+        if shorter > 0:
+            found.append((components.step_time(alone[launch].records) - seconds) / shorter)
+    return found
 
 
 def pieces(measured: Measured) -> str:
@@ -284,11 +310,16 @@ def pieces(measured: Measured) -> str:
         row = next((row for p, row in measured.items() if p.experiment == "pieces" and p.piece == piece), None)
         if row:
             lines.append(
-                [piece, number(MS * row.step.value), *_against(row, (None, shares) if shares else None, "I")[1:]]
+                [
+                    piece,
+                    number(MS * launches.mean(row).value),
+                    *_against(row, (None, shares) if shares else None, "I")[1:],
+                ]
             )
     if not lines:
         return "Threads take pieces where there are two of them at least."
-    return tables.markdown(lines, ["layers a piece", "step (ms)", "x as fast as even shares"], right=("step (ms)",))
+    table = tables.markdown(lines, ["layers a piece", "step (ms)", "x as fast as even shares"], right=("step (ms)",))
+    return f"{table}\n\n{launches.STATISTIC}"
 
 
 def barriers(measured: Measured) -> str:
@@ -299,15 +330,15 @@ def barriers(measured: Measured) -> str:
             continue
         scalings = of(measured, "strong")
         plain = next((r for q, r in scalings.items() if (q.side, q.pes) == (p.side, p.pes)), None)
-        spread = [components.component(row.records, "compute", s) for s in ("min", "max")]
-        ratio = speedup(plain, row) if plain else None
+        least, most = (launches.mean(row, launches.of_component("compute", s)).value for s in ("min", "max"))
+        waiting = launches.mean(row, launches.of_component("barrier", "max")).value
         lines.append(
             [
                 p.pes,
-                number(MS * row.step.value),
-                f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)})" if ratio else "",
-                number(MS * (spread[1] - spread[0])),
-                number(MS * components.component(row.records, "barrier", "max")),
+                number(MS * launches.mean(row).value),
+                launches.text(times_as_fast(plain, row), digits=3) if plain else "",
+                number(MS * (most - least)),
+                number(MS * waiting),
             ]
         )
     headers = ["PEs", "step (ms)", "over no barrier", "range of compute (ms)", "most time in barriers (ms)"]
@@ -323,8 +354,10 @@ def memory(measured: Measured) -> str:
         freed = next(r for q, r in of(measured, "serial").items() if q.side == p.side)
         for name, row in (("kept", kept), ("freed", freed)):
             used = statistics.median(r["counts"]["resident_bytes"] for r in row.records)
-            spent = components.component(row.records, "memory", "max")
-            lines.append([f"{p.side}^3", name, number(MS * row.step.value), number(MS * spent), f"{used / 1e6:.1f}"])
+            step, spent = (
+                launches.mean(row, m).value for m in (components.step_time, launches.of_component("memory", "max"))
+            )
+            lines.append([f"{p.side}^3", name, number(MS * step), number(MS * spent), f"{used / 1e6:.1f}"])
     headers = ["cells", "temporaries", "step (ms)", "in memory management (ms)", "most memory of fields (MB)"]
     return tables.markdown(lines, headers, right=headers[2:])
 
@@ -335,17 +368,35 @@ def anomalies(measured: Measured, threshold: float = 0.3) -> str:
     rows.sort(key=lambda row: row.request["cells"])
     if len(rows) < 3:
         return "Three sizes at least are needed."
-    model, last = timed.Model(rows[:-1], timed.one_line), rows[-1]
-    real = {part: calls * s for part, (calls, s) in timed.parts_of(last.records).items()}
-    found = [(part, s, model.predict(last).parts[part]) for part, s in real.items()]
-    step = components.step_time(last.records)
-    off = [(p, s, e) for p, s, e in found if abs(s / e - 1) > threshold and max(s, e) > 0.005 * step] if step else []
+    off = {part: by for part, by in over_line(rows).items() if abs(by[1].value - 1) > threshold}
     lines = [
-        [p.stage, p.name, number(MS * s), number(MS * e), f"{s / e - 1:+.0%}"]
-        for p, s, e in sorted(off, key=lambda item: -item[1])
+        [p.stage, p.name, number(MS * s), number(MS * s / ratio.value), launches.text(ratio), _leaves(ratio, threshold)]
+        for p, (s, ratio) in sorted(off.items(), key=lambda item: -item[1][0])
     ]
     if not lines:
-        cells = "x".join(map(str, last.request["cells"]))
+        cells = "x".join(map(str, rows[-1].request["cells"]))
         return f"At {cells} every part is within {threshold:.0%} of the line through the smaller sizes."
-    headers = ["stage", "timer", "measured (ms)", "line (ms)", "off"]
-    return tables.markdown(lines, headers, right=headers[2:])
+    headers = ["stage", "timer", "measured (ms)", "line (ms)", "measured over line", "verdict"]
+    return f"{tables.markdown(lines, headers, right=headers[2:4])}\n\n{launches.STATISTIC}"
+
+
+def over_line(rows: Sequence[Row]) -> dict[timed.Part, tuple[float, stats.Estimate]]:
+    """Return seconds per step of the parts of the last row, and their ratio to a line through the other rows, fitted in
+    each launch; parts of less than 0.5 % of a step are left out."""
+    seconds: dict[timed.Part, dict[str, float]] = {}
+    ratios: dict[timed.Part, dict[str, float]] = {}
+    for launch, found in launches.common([*rows]).items():
+        model, last = timed.Model(found[:-1], timed.one_line), found[-1]
+        line, step = model.predict(last).parts, components.step_time(last.records)
+        for part, (calls, per_call) in timed.parts_of(last.records).items():
+            if max(calls * per_call, line[part]) > LEAST_PART * step and line[part] > 0:
+                seconds.setdefault(part, {})[launch] = calls * per_call
+                ratios.setdefault(part, {})[launch] = calls * per_call / line[part]
+    return {p: (stats.mean_over_launches(seconds[p]).value, stats.mean_over_launches(ratios[p])) for p in ratios}
+
+
+def _leaves(ratio: stats.Estimate, threshold: float) -> str:
+    """Return the verdict on a part: its whole interval must be off by more than the threshold."""
+    if ratio.low > 1 + threshold or ratio.high < 1 - threshold:
+        return "leaves the line"
+    return "cannot be told"
