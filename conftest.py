@@ -79,6 +79,7 @@ TAKE_ALL_CORES = {
     "test_valen2023_flags",
     "test_valen2023_study",
     "test_vanecek2020",
+    "test_white2011_programs",
     "test_white2011_study",
 }
 

@@ -1,4 +1,4 @@
-"""Lines of code of the schedules that run A to D, next to the paper's (figure 2)."""
+"""Lines of code of the study's nine programs, next to the paper's (figure 2)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from pathlib import Path
 
 from haloscope.report import tables
 from haloscope.studies import published
-from haloscope_studies.white2011.versions import IMPLEMENTATIONS
+from haloscope_studies.white2011.versions import VERSIONS
 
-SCHEDULES = Path(__file__).resolve().parents[3] / "src" / "library" / "haloscope" / "schedule"  # in a checkout
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"  # in a checkout: they are not installed
 
 
 def lines_of_code(text: str) -> int:
     """Count lines of C++ without blank lines and comments, as the paper does."""
     without = re.sub(r"//[^\n]*|/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
     return sum(bool(line.strip()) for line in without.splitlines())
+
+
+def counts() -> dict[str, int]:
+    """Return the lines of each program by the letter of its version; {} outside a checkout."""
+    files = sorted(path for path in PROGRAMS.glob("?.*") if path.suffix in (".cpp", ".cu"))
+    return {path.stem.upper(): lines_of_code(path.read_text(encoding="utf-8")) for path in files}
 
 
 def stated_over_a() -> dict[str, str]:
@@ -28,17 +34,12 @@ def stated_over_a() -> dict[str, str]:
 
 
 def table() -> str:
-    """Return the lines of the schedules, over A, and the paper's."""
-    if not SCHEDULES.exists():
-        return "The sources are not installed; run this study in a checkout to count them."
-    stated = stated_over_a()
-    counts = {
-        letter: lines_of_code((SCHEDULES / f"{v.schedule.replace('-', '_')}.cpp").read_text(encoding="utf-8"))
-        for letter, v in IMPLEMENTATIONS.items()
-    }
+    """Return the lines of the programs, over A, and the paper's."""
+    found, stated = counts(), stated_over_a()
+    if not found:
+        return "The programs are not installed; run this study in a checkout to count them."
     lines = [
-        [f"{letter} {IMPLEMENTATIONS[letter].name}", count, f"{count / counts['A']:.2f}", stated[letter]]
-        for letter, count in counts.items()
+        [f"{letter} {VERSIONS[letter].name}", count, f"{count / found['A']:.2f}", stated.get(letter, "")]
+        for letter, count in found.items()
     ]
-    table = tables.markdown(lines, ["schedule", "lines", "over A", "published, over A"], right=("lines", "over A"))
-    return table + "\n\nA and B are one schedule here: with one task all halos are the task's own."
+    return tables.markdown(lines, ["program", "lines", "over A", "published, over A"], right=("lines", "over A"))
