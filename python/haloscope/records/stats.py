@@ -103,7 +103,7 @@ def ratio_by_launch(
     }
 
 
-def mean_over_launches(values: Mapping[str, float]) -> Estimate:
+def mean_over_launches(values: Mapping[str, float], confidence: float = CONFIDENCE) -> Estimate:
     """Return the geometric mean of a positive number per launch, with Student's interval of its logarithm.
 
     One launch has no interval: its ends are 0 and infinity. Unlike the bootstrap, this interval
@@ -117,7 +117,7 @@ def mean_over_launches(values: Mapping[str, float]) -> Estimate:
     value = float(np.exp(logs.mean()))
     if logs.size == 1:
         return Estimate(value, 0.0, math.inf, 1, 1)
-    half = t.ppf(0.5 + CONFIDENCE / 2, logs.size - 1) * logs.std(ddof=1) / math.sqrt(logs.size)
+    half = t.ppf(0.5 + confidence / 2, logs.size - 1) * logs.std(ddof=1) / math.sqrt(logs.size)
     return Estimate(value, float(value * np.exp(-half)), float(value * np.exp(half)), int(logs.size), int(logs.size))
 
 

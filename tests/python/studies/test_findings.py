@@ -67,6 +67,12 @@ def test_the_interval_over_few_launches_covers_as_often_as_it_promises():
         assert 0.92 <= hits / 400 <= 0.98, count
 
 
+def test_an_interval_of_higher_confidence_is_wider():
+    usual, sure = (stats.mean_over_launches(dict(enumerate((1.0, 1.2, 0.9))), confidence=c) for c in (0.95, 0.999))
+    assert sure.low < usual.low < usual.value == sure.value < usual.high < sure.high
+    assert stats.mean_over_launches({0: 1.0}, confidence=0.5).high == math.inf
+
+
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=6), st.floats(0.1, 10))
 def test_slower_launches_scale_the_number_and_its_interval(seconds, factor):
     one = stats.mean_over_launches(dict(enumerate(seconds)))
