@@ -240,7 +240,8 @@ def test_the_command_prints_the_tables_and_its_documented_misses_at_the_end(halo
     assert re.search(r"\d+ of \d+ results reach their bar, 2 miss it", last) and "walltime, strong, 32 ranks (" in last
 
 
-def test_a_study_that_has_nothing_to_replay_names_those_that_have(haloscope):
+def test_a_study_that_has_nothing_to_replay_names_those_that_have(haloscope, monkeypatch):
+    monkeypatch.delattr(studies.load("schroeter2021"), "replay")
     result = haloscope("study", "schroeter2021", "--replay")
     assert result.code == 2 and "davis2017" in result.err
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from haloscope.measure import slurm, space
 from haloscope.measure.request import Request
 from haloscope.studies import Options
+from haloscope.studies.checks import Replay
+from haloscope_studies.schroeter2021 import replay as schroeter2021_replay
 from haloscope_studies.schroeter2021 import report as schroeter2021_report
 from haloscope_studies.schroeter2021.cases import FULL_SIZES, FULL_STEPS, comparisons, request
 
@@ -41,6 +43,11 @@ def report(found: Sequence[dict], options: Options) -> str:
     measured ones.
     """
     return schroeter2021_report.report(found, options)
+
+
+def replay() -> Replay:
+    """Return the printed results, recomputed: residuals, precisions, sizes, bounds, ratios, winners."""
+    return schroeter2021_replay.replay()
 
 
 def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
