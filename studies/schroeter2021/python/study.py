@@ -9,6 +9,8 @@ from haloscope.measure import slurm, space
 from haloscope.measure.request import Request
 from haloscope.studies import Options
 from haloscope.studies.checks import Replay
+from haloscope.studies.findings import Finding
+from haloscope_studies.schroeter2021 import findings as schroeter2021_findings
 from haloscope_studies.schroeter2021 import replay as schroeter2021_replay
 from haloscope_studies.schroeter2021 import report as schroeter2021_report
 from haloscope_studies.schroeter2021.cases import FULL_SIZES, FULL_STEPS, comparisons, request
@@ -43,6 +45,11 @@ def report(found: Sequence[dict], options: Options) -> str:
     measured ones.
     """
     return schroeter2021_report.report(found, options)
+
+
+def findings(found: Sequence[dict], options: Options) -> list[Finding]:
+    """Return the conclusions of the thesis, judged by its printed numbers and by records."""
+    return schroeter2021_findings.judge_all(found, options)
 
 
 def replay() -> Replay:
