@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -103,6 +104,28 @@ def test_the_model_is_checked_against_what_this_machine_measures(haloscope, tmp_
     assert pair.exchange_s == pytest.approx(exchange) and 0 < exchange < pair.row.step.value
     assert dataclasses.asdict(pair.prediction.choice)["form"] == "gauss-seidel"
     assert "another CPU" in found.warnings[0]
+
+
+@pytest.mark.long
+@pytest.mark.ids("SI2")
+def test_the_error_of_a_calibrated_model_is_reported_for_one_sided_forms(haloscope):
+    """The profile is of this machine: each strategy has its error, however large it is."""
+    calibrated = haloscope("calibrate", "--quick", "--launches", 1, "--ranks", 2, "--apps", "poisson2d", "-o", "p.json")
+    assert calibrated.code == 0, calibrated.err
+    strategies = {"jacobi": ("p2p", "rma-fence", "rma-pscw", "rma-lock", "rma-lockall"), "gauss-seidel": ("p2p",)}
+    words = ("--cells", 263, "--process-grid", "slabs", "--steps", 20, "--repetitions", 2, "--launches", 2)
+    for method, names in strategies.items():
+        strategy = ",".join(f"ordered/{name}" for name in names)
+        run = haloscope(
+            "run", "poisson2d", "--form", method, "--strategy", strategy, *words, "--output", f"{method}.jsonl"
+        )
+        assert run.code == 0, run.err
+    result = haloscope("validate", "jacobi.jsonl", "gauss-seidel.jsonl", "--profile", "p.json")
+    assert result.code == 0 and "6 choices" in result.out and "Not compared" not in result.out, result.out
+    errors = re.findall(r"^\| poisson2d,.*?\| +([+-]\d+\.\d%) \|", result.out, re.MULTILINE)
+    assert len(errors) == 6
+    for name in strategies["jacobi"]:
+        assert re.search(rf"\| ordered/{name} +\| +\d \| +[+-]\d+\.\d% \|", result.out), name
 
 
 def test_an_app_without_kernels_for_devices_is_refused(haloscope):
