@@ -78,7 +78,7 @@ struct QueueBlocks {
   HALOSCOPE_FUNCTION void append(int block, int chunk) const {
     for (int looks = 0; !take(q.lock, static_cast<std::uint32_t>(block) + 1); ++looks) rest(looks);
     const std::uint32_t at = read_word<Reader::device>(q.tail);
-    const auto task = static_cast<std::uint32_t>(block * most_chunks + chunk + 1);
+    const auto task = static_cast<std::uint32_t>(block * most_chunks + chunk);
     write_word<Reader::anyone>(q.posted + at * static_cast<std::uint32_t>(q.stride), task);
     write_word<Reader::device>(q.tail, at + 1 == q.tasks ? 0 : at + 1);
     write_word<Reader::device>(q.lock, 0u);
@@ -90,7 +90,7 @@ struct QueueBlocks {
   HALOSCOPE_FUNCTION void post(const Team& team, int block, int chunk) const {
     announce(team, [&] {
       if (q.lock != nullptr) return append(block, chunk);
-      write_word<Reader::anyone>(q.posted + block * q.stride, static_cast<std::uint32_t>(chunk) + 1);
+      write_word<Reader::anyone>(q.posted + block * q.stride, static_cast<std::uint32_t>(chunk));
     });
   }
   HALOSCOPE_FUNCTION bool may_pack(const Team& team, int block) const {

@@ -47,7 +47,8 @@ struct BlocksContext {
 struct BlocksCounts {
   std::atomic<std::int64_t> launches{0}, sends{0}, arrivals{0}, tasks{0}, copies_in{0}, copies_out{0};
   std::atomic<std::int64_t> illegal_moves{0};     ///< of the states of copies
-  std::atomic<std::int64_t> misordered_tasks{0};  ///< lists that were not a permutation of all tasks
+  std::atomic<std::int64_t> checked_lists{0};     ///< of tasks, where every element is checked
+  std::atomic<std::int64_t> misordered_tasks{0};  ///< lists of them that were not a permutation of all tasks
 };
 
 /// Memory, tables and messages of this process' blocks; block b of its side s has number s x (blocks of a side) + b.

@@ -13,9 +13,10 @@ namespace haloscope::device {
 
 class Stream;
 
-inline constexpr int most_chunks = 16;      ///< of one buffer
-inline constexpr int line_words = 32;       ///< words of 4 bytes in 128 bytes, the longest cache line of a GPU
-inline constexpr std::uint32_t copied = 1;  ///< bit of BlocksQueue::notices: the input is in device memory
+inline constexpr int most_chunks = 16;         ///< of one buffer
+inline constexpr int line_words = 32;          ///< words of 4 bytes in 128 bytes, the longest cache line of a GPU
+inline constexpr std::uint32_t copied = 1;     ///< bit of BlocksQueue::notices: the input is in device memory
+inline constexpr std::uint32_t no_task = ~0u;  ///< -1 in BlocksQueue::posted: nothing has been posted yet
 /// Bit of BlocksQueue::notices: a chunk has arrived.
 HALOSCOPE_ON_BOTH_SIDES constexpr std::uint32_t arrived(int chunk) { return 2u << chunk; }
 
@@ -54,8 +55,8 @@ struct BlocksLaunch {
 
 /// The words of a task queue. Each is written by one side only: the GPU or the CPU.
 struct BlocksQueue {
-  /// Mapped. A word a block, chunks packed so far; or, with a lock, tasks in their order: block x most_chunks + chunk +
-  /// 1.
+  /// Mapped, no_task before a launch. A word a block, its last packed chunk; or, with a lock, tasks in their order:
+  /// block x most_chunks + chunk.
   std::uint32_t* posted = nullptr;
   const std::uint32_t* notices = nullptr;  ///< mapped, a word a block: `copied` and `arrived` bits
   int stride = 1;                          ///< words from one block's, or task's, to the next

@@ -183,7 +183,7 @@ void TaskQueue::exchange() {
 
 /// Clears the words. The kernel of the last iteration has ended: nothing else accesses them.
 void TaskQueue::reset() {
-  for (int place = 0; place < places_; ++place) *posted(place) = 0;
+  for (int place = 0; place < places_; ++place) *posted(place) = device::no_task;
   for (int b = 0; b < blocks(); ++b) {
     *notice(b) = 0;
     const auto at = static_cast<std::size_t>(b);
@@ -257,10 +257,11 @@ void TaskQueue::finish() {
 /// Checks that the list holds every task once.
 void TaskQueue::check_list() {
   if (!context_.variant.queue) return;
+  ++counts_.checked_lists;
   std::vector<std::uint32_t> found, all;
   for (int place = 0; place < places_; ++place) found.push_back(*posted(place));
   for (int b = 0; b < blocks(); ++b)
-    for (int c = 0; c < chunks(b); ++c) all.push_back(static_cast<std::uint32_t>(b * device::most_chunks + c + 1));
+    for (int c = 0; c < chunks(b); ++c) all.push_back(static_cast<std::uint32_t>(b * device::most_chunks + c));
   std::sort(found.begin(), found.end());
   if (found != all) ++counts_.misordered_tasks;
 }
@@ -301,9 +302,9 @@ bool TaskQueue::take_copied_in() {
 int TaskQueue::next_in_list() {
   if (front_ == places_) return -1;
   const std::uint32_t word = std::atomic_ref(*posted(front_)).load(std::memory_order_acquire);
-  if (word == 0) return -1;
+  if (word == device::no_task) return -1;
   ++front_;
-  const int task = static_cast<int>(word) - 1, block = task / device::most_chunks;
+  const int task = static_cast<int>(word), block = task / device::most_chunks;
   return block * context_.variant.chunks + task % device::most_chunks;
 }
 
@@ -312,7 +313,7 @@ int TaskQueue::next_in_channels() {
   for (int b = 0; b < blocks(); ++b) {
     int& taken = taken_[static_cast<std::size_t>(b)];
     if (taken == chunks(b)) continue;
-    if (static_cast<int>(std::atomic_ref(*posted(b)).load(std::memory_order_acquire)) > taken)
+    if (static_cast<int>(std::atomic_ref(*posted(b)).load(std::memory_order_acquire)) >= taken)
       return b * context_.variant.chunks + taken++;
   }
   return -1;

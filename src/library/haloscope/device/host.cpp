@@ -83,8 +83,8 @@ class HostDevice final : public Device {
 
  private:
   std::shared_ptr<Health> health_of(int index) const {
-    if (!imitation_.works) return std::make_shared<Health>(nullptr);
-    return std::make_shared<Health>([works = imitation_.works, index] { return works(index); });
+    if (!imitation_.works) return std::make_shared<Health>(nullptr, imitation_.on_call);
+    return std::make_shared<Health>([works = imitation_.works, index] { return works(index); }, imitation_.on_call);
   }
 
   int index_;

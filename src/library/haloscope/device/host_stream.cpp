@@ -42,16 +42,22 @@ static Imitation& current() {
   return all;
 }
 
-void imitate(const Imitation& imitation) { current() = imitation; }
+static std::atomic<double> clock_rate{1};  // read by running kernels
+
+void imitate(const Imitation& imitation) {
+  current() = imitation;
+  clock_rate = imitation.clock_rate;
+}
 const Imitation& imitation() { return current(); }
 
 std::uint64_t imitated_clock() {
-  constexpr std::int64_t ns_per_tick = 1'000'000'000 / static_cast<std::int64_t>(imitated_clock_hz), origin = 7'000'000;
-  const auto ns = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  return static_cast<std::uint64_t>(ns / ns_per_tick + origin);
+  constexpr double origin = 7e6;
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(time.count() * imitated_clock_hz * clock_rate + origin);
 }
 
-void Health::check(const char* call) const {
+void Health::check(const char* call, const void* object) const {
+  if (on_call_) on_call_(call, object);
   if (failed_) throw Error(Exit::failed, std::string("call ") + call + " of back end host failed: the device is lost");
 }
 
@@ -91,7 +97,11 @@ void HostStream::serve() {
 }
 
 void HostStream::enqueue(Work work) {
-  health_->check("launch");
+  health_->check("launch", this);
+  add(std::move(work));
+}
+
+void HostStream::add(Work work) {
   // Contains no shared_ptr: counting its owners would order streams that nothing else orders, and hide races.
   Work whole = [this, work = std::move(work)] {
     if (health_->go_on()) work();
@@ -111,12 +121,12 @@ void HostStream::push(Work work) {
 void HostStream::finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return work_.empty() && !busy_; });
-  health_->check("finish");
+  health_->check("finish", this);
 }
 
 void HostStream::copy(void* to, const void* from, std::size_t bytes) {
-  health_->check("copy");
-  if (bytes > 0) enqueue([=] { std::memcpy(to, from, bytes); });
+  health_->check("copy", this);
+  if (bytes > 0) add([=] { std::memcpy(to, from, bytes); });
 }
 
 void HostStream::mark(HostEvent& event) {

@@ -41,6 +41,10 @@ struct Imitation {
   bool words = true;
   /// For tests: called by each block of a kernel that waits for the CPU, as it begins. Empty: no call.
   std::function<void(int block)> before_block = {};
+  /// For tests: called by each call of the CPU, with its name and its stream or event. Empty: no call.
+  std::function<void(const char* call, const void* object)> on_call = {};
+  /// For tests: the rate of the device's clock over its nominal one, for all devices from now on.
+  double clock_rate = 1;
 };
 
 /// The device's clock as kernels read it: other ticks than the CPU's clock, from another origin.
@@ -57,17 +61,21 @@ const Imitation& imitation();
 /// The state of a device: it works, or it has failed.
 class Health {
  public:
-  explicit Health(std::function<bool()> works) : works_(std::move(works)) {}
+  using OnCall = std::function<void(const char* call, const void* object)>;
+  explicit Health(std::function<bool()> works, OnCall on_call = {})
+      : works_(std::move(works)), on_call_(std::move(on_call)) {}
   /// Begins one more copy or launch. @return false: the device has failed, skip it.
   bool go_on() {
     if (works_ && !works_()) failed_ = true;
     return !failed_;
   }
-  /// @throws Error: the device has failed, as a driver reports from every later call.
-  void check(const char* call) const;
+  /// Begins a call of the CPU. @param object  its stream or event. @throws Error: the device has failed, as a driver
+  /// reports from every later call.
+  void check(const char* call, const void* object) const;
 
  private:
   std::function<bool()> works_;
+  OnCall on_call_;
   std::atomic<bool> failed_{false};
 };
 
@@ -115,12 +123,12 @@ class HostEvent final : public Event {
   /// Notices a device that fails in the work before the mark: its failure comes before the mark.
   bool reached() override {
     const bool reached = marks_->reached(marks_->last());
-    health_->check("reached");
+    health_->check("reached", this);
     return reached;
   }
   void wait() override {
     marks_->wait_for(marks_->last());
-    health_->check("wait");
+    health_->check("wait", this);
   }
   const std::shared_ptr<Marks>& marks() const { return marks_; }
 
@@ -156,12 +164,13 @@ class HostStream final : public Stream {
   DeviceStream native() override { return {this}; }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
-  /// Enqueues a launch or a copy; a device that has failed does not do it.
+  /// Enqueues a launch; a device that has failed does not do it.
   void enqueue(Work work);
   int threads() const { return threads_; }
 
  private:
   void serve();
+  void add(Work work);
   void push(Work work);
   void mark(HostEvent& event);
   void pass(HostEvent& event);
