@@ -13,9 +13,17 @@ from matplotlib.axes import Axes
 from haloscope import outputs
 from haloscope.errors import UsageError
 from haloscope.report import tables
+from haloscope_studies.vanecek2020 import variants
 from haloscope_studies.vanecek2020.blocks import Row, heading, place
 
-CPU_KINDS = ("send", "receive", "notify")  # events of a block on the CPU
+CPU, DEVICE, COPIES = "CPU", "device", "copy stream"  # lines of a block in a trace
+CPU_KINDS, COPY_KINDS = ("send", "receive", "notify"), ("copy-in", "copy-out")  # events of the first and the last line
+COMPUTE_BLOCK = -2  # of kernels, which belong to all blocks
+# By flow, the kernels of the compute stream, each with the kinds of events that it runs. Flow `kernels` has none.
+KERNELS: dict[str, dict[str, tuple[str, ...]]] = {
+    variants.TASKQUEUE: {"kernel": ("pack", "unpack")},
+    variants.BASELINE: {"packing kernel": ("pack",), "unpacking kernel": ("unpack",)},
+}
 COLOURS = {
     "copy-in": "#9ecae9",
     "pack": "#4c78a8",
@@ -87,6 +95,7 @@ def trace(table: Sequence[Row]) -> dict:
         events = timeline(row)
         for rank in sorted({event["rank"] for event in events}):
             mine = [event for event in events if event["rank"] == rank]
+            mine += _kernels(row, mine)
             made += [_named("process_name", processes, 0, f"{name(row)}, rank {rank}")]
             made += [_named("process_labels", processes, 0, precision(row), "labels")]
             made += [_named("thread_name", processes, *lane) for lane in _lanes(row, mine).items()]
@@ -100,20 +109,35 @@ def write_trace(table: Sequence[Row], file: Path) -> None:
     outputs.write(file, outputs.TRACE, json.dumps(trace(table)) + "\n")
 
 
+def _kernels(row: Row, events: Sequence[Mapping]) -> list[dict]:
+    """Return the kernels of the compute stream, each from the first to the last event of its blocks."""
+    found = []
+    for kernel, kinds in KERNELS.get(variants.flow_of(row.variant), {}).items():
+        inside = [event for event in events if event["kind"] in kinds and event["block"] >= 0]
+        ends = {"begin_s": min(e["begin_s"] for e in inside), "end_s": max(e["end_s"] for e in inside)}
+        found.append({"kind": kernel, "block": COMPUTE_BLOCK, "chunk": 0} | ends)
+    return found
+
+
 def _lane(event: Mapping) -> int:
-    """Return 0 for segments of the CPU's time, 2 b + 1 for the CPU's and 2 b + 2 for the device's events of block b."""
-    return 0 if event["block"] < 0 else 2 * event["block"] + (1 if _who(event) == "CPU" else 2)
+    """Return 0 for segments of the CPU's time, 1 for the compute stream, then three numbers a block for its lines."""
+    if event["block"] < 0:
+        return 1 if event["block"] == COMPUTE_BLOCK else 0
+    return 2 + 3 * int(event["block"]) + (CPU, DEVICE, COPIES).index(_line(event))
 
 
 def _lanes(row: Row, events: Iterable[Mapping]) -> dict[int, str]:
-    return {
-        _lane(e): "CPU" if e["block"] < 0 else f"{block_name(row, e['block'])}, {_who(e)}"
-        for e in sorted(events, key=_lane)
-    }
+    return {_lane(e): _lane_name(row, e) for e in sorted(events, key=_lane)}
 
 
-def _who(event: Mapping) -> str:
-    return "CPU" if event["kind"] in CPU_KINDS else "device"
+def _lane_name(row: Row, event: Mapping) -> str:
+    if event["block"] < 0:
+        return "compute stream" if event["block"] == COMPUTE_BLOCK else CPU
+    return f"{block_name(row, event['block'])}, {_line(event)}"
+
+
+def _line(event: Mapping) -> str:
+    return CPU if event["kind"] in CPU_KINDS else COPIES if event["kind"] in COPY_KINDS else DEVICE
 
 
 def _named(kind: str, process: int, lane: int, name: str, key: str = "name") -> dict:
@@ -201,7 +225,7 @@ def _segment(axes: Axes, event: Mapping, place: int, factor: float, whole: float
 def _mark(axes: Axes, event: Mapping, place: int, factor: float, colour: str) -> None:
     """Draw a bar of the device above, of the CPU below; a point for an event without duration."""
     begin, end = factor * event["begin_s"], factor * event["end_s"]
-    shift = 0.2 if _who(event) == "device" else -0.2
+    shift = -0.2 if _line(event) == CPU else 0.2
     if end > begin:
         axes.barh(place + shift, end - begin, left=begin, height=0.36, color=colour, edgecolor=colour, linewidth=0.8)
     else:

@@ -243,8 +243,12 @@ def test_a_trace_has_a_process_for_each_variant_and_lines_for_each_block_from_th
         f"{name}, workload XS, rank {rank}" for name in (BASE, QUEUE) for rank in (0, 1)
     ]
     lanes = {e["tid"]: e["args"]["name"] for e in made if e["name"] == "thread_name"}
-    assert lanes == {0: "CPU", 1: "side 0, block 0, CPU", 2: "side 0, block 0, device"}
-    timed = [(e["name"], lanes[e["tid"]], e["ts"], e["dur"]) for e in made if e["ph"] == "X" and e["pid"] == 3]
+    assert lanes == {0: "CPU", 1: "compute stream", 2: "side 0, block 0, CPU", 3: "side 0, block 0, device"}
+    drawn = [(e["name"], lanes[e["tid"]], e["ts"], e["dur"]) for e in made if e["ph"] == "X" and e["pid"] == 3]
+    timed = [event for event in drawn if event[1] != "compute stream"]
+    assert drawn[-1] == ("kernel", "compute stream", pytest.approx(2, abs=1e-6), pytest.approx(7, abs=1e-6))
+    of_base = [e for e in made if e["ph"] == "X" and (e["pid"], e["tid"]) == (1, 1)]
+    assert [e["name"] for e in of_base] == ["packing kernel", "unpacking kernel"]
     assert timed == [
         (
             kind,
@@ -271,6 +275,21 @@ def test_timelines_of_a_run_become_a_trace_and_a_figure_whose_segments_fill_the_
         counted = [seconds for tests in one["iterations_s"] for seconds in tests[1:]]
         assert set(one["segments_s"]) == {e["kind"] for e in segments}
         assert 0 < sum(one["segments_s"].values()) <= sum(counted) / len(counted) + 1e-6
+
+
+@pytest.mark.ids("NM1")
+def test_a_trace_with_copies_has_a_stream_for_each_block_and_one_for_the_kernel(haloscope):
+    words = ("--variant", "taskqueue:device;taskqueue", "--timeline", "t.json")
+    assert haloscope("blocks", "XS", *SHORT, *words).code == 0
+    made = json.loads(Path("t.json").read_text())["traceEvents"]
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in made if e["name"] == "thread_name"}
+    for process, copies in ((0, 0), (1, 8)):
+        lanes = {(p, lane): name for (p, lane), name in names.items() if p == process and "stream" in name}
+        assert sorted(lanes.values()) == sorted(
+            ["compute stream", *(f"side {k // 4}, block {k % 4}, copy stream" for k in range(copies))]
+        )
+        kinds = {lane: [e["name"] for e in made if e["ph"] == "X" and (e["pid"], e["tid"]) == lane] for lane in lanes}
+        assert sorted(kinds.values()) == sorted([["kernel"], *[["copy-in", "copy-out"]] * copies])
 
 
 @pytest.mark.ids("NE2")
