@@ -103,6 +103,15 @@ def test_a_hundred_thousand_exchanges_deliver_every_element(tmp_path, variant):
     assert len(record["iterations_s"][0]) == 100_000
 
 
+@pytest.mark.ids("NT2")
+@pytest.mark.parametrize("variant", ["taskqueue", "taskqueue:queue"])
+def test_a_hundred_thousand_exchanges_of_small_blocks_deliver_every_element(tmp_path, variant):
+    code, output, [record] = run(1, [request(variant, bytes=[64, 64], iterations=100_000)], tmp_path)
+    assert code == 0, output
+    assert record["verification"] == {"status": "passed", "against": "every element"}
+    assert record["events"]["arrivals"] == 2 * len(record["iterations_s"][0]) == 200_000
+
+
 @pytest.mark.ids("NM2")
 def test_ten_thousand_exchanges_with_copies_end(tmp_path):
     code, output, [record] = run(1, [request("taskqueue:device", bytes=[8, 80], iterations=10_000)], tmp_path)
