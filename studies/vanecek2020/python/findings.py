@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -199,11 +198,7 @@ def _tabulated_gains() -> list[float]:
 
 def _stated(variant: str, *workloads: str) -> list[float]:
     """Return stated speed-ups of a variant over the fastest baseline of the V100."""
-    return [
-        h.speedup
-        for h in printed.headlines()
-        if h.gpu == "v100" and h.workload in workloads and any(fnmatch.fnmatch(variant, p) for p in h.patterns)
-    ]
+    return [h.speedup for h in printed.headlines() if h.gpu == "v100" and h.workload in workloads and h.is_of(variant)]
 
 
 def _stated_twins(workload: str, fast: str, slow: str) -> list[float]:

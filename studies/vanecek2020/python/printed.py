@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -161,6 +162,10 @@ class Headline:
     patterns: tuple[str, ...]
     least: bool
     speedup: float
+
+    def is_of(self, variant: str) -> bool:
+        """Return whether it is stated of a variant."""
+        return any(fnmatch.fnmatch(variant, pattern) for pattern in self.patterns)
 
 
 def headlines() -> list[Headline]:

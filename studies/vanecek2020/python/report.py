@@ -144,11 +144,7 @@ def _headlines(here: Measured) -> str:
     for h in printed.headlines() if here.on_gpu else ():
         rows = here.of_thesis(h.workload) if h.workload in here.timed else []
         base = blocks.reference(rows)
-        gains = [
-            blocks.speedup(row, base).value
-            for row in rows
-            if base is not None and any(fnmatch.fnmatch(row.variant, pattern) for pattern in h.patterns)
-        ]
+        gains = [blocks.speedup(row, base).value for row in rows if base is not None and h.is_of(row.variant)]
         ours = f"{(min if h.least else max)(gains):.3f}" if gains else ""
         lines.append([h.gpu, h.workload, h.text, f"{h.speedup:g}", ours])
     headers = ["gpu", "workload", "variant", "published", "here"]

@@ -116,9 +116,7 @@ def launched(factor: float, _: float) -> list[dict]:
 
 # Records by a factor, above 1 where the conclusion holds, and the noise of launches.
 MADE: dict[str, Callable[[float, float], list[dict]]] = {
-    "queue beats baseline": lambda f, n: timed(
-        dict.fromkeys(BASELINES, 100.0) | {matrix.PLAIN: 100 / f}, n, "XS", "L"
-    ),
+    "queue beats baseline": lambda f, n: timed(dict.fromkeys(BASELINES, 100.0) | {matrix.PLAIN: 100 / f}, n, "XS", "L"),
     "nonblocking beats blocking": lambda f, n: swapped([*BASELINES, *QUEUES], "blocking", f, n, "M", "L"),
     "Testany costs nothing": lambda f, n: swapped(BASELINES, "testany", min(f, 1), n, "S", "M"),
     "channel beats list": lambda f, n: swapped(QUEUES, "queue", f, n, "M", "XL"),
