@@ -79,6 +79,7 @@ FIGURES = {
     "exchange": [Program("bench_exchange", ranks=2, launches=5)],
     "exchange-shared": [Program("bench_exchange_shared", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
     "auto": [Program("bench_auto", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
+    "opening": [Program("bench_opening", ranks=2, launches=5)],
     "phases": [Program("bench_phases", ranks=2, launches=3)],
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc", launches=5)],
     "plan": [Program("plan.py")],

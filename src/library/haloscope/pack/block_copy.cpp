@@ -300,21 +300,49 @@ std::span<const BlockCopy> CopyList::copies_of(const Sheet& sheet) const {
   return {&copies_[groups_[sheet.begin].begin], groups_[sheet.end - 1].end - groups_[sheet.begin].begin};
 }
 
+/// Returns, for each sheet, the number of sheets up to the last earlier one that it depends on; 0 without any.
+/// Cost: O(n log n) for n copies, and the pairs whose bytes interleave.
+std::vector<std::size_t> CopyList::find_latest_dependencies() const {
+  struct Access {
+    Reach reach;
+    std::size_t copy, sheet;
+    bool writes;
+  };
+  std::vector<Access> accesses;
+  for (std::size_t s = 0; s < sheets_.size(); ++s)
+    for (const BlockCopy& c : copies_of(sheets_[s])) {
+      const auto copy = static_cast<std::size_t>(&c - copies_.data());
+      accesses.push_back({read_reach(c), copy, s, false});
+      accesses.push_back({written_reach(c), copy, s, true});
+    }
+  std::ranges::sort(accesses, {}, [](const Access& a) { return a.reach.begin; });
+  std::vector<std::size_t> latest(sheets_.size());
+  std::vector<Access> open;  // accesses that reach to the present one
+  for (const Access& one : accesses) {
+    std::erase_if(open, [&](const Access& other) { return other.reach.end <= one.reach.begin; });
+    for (const Access& other : open) {
+      const auto [first, last] = std::minmax(one.sheet, other.sheet);
+      if ((one.writes || other.writes) && latest[last] <= first && first < last &&
+          depend(copies_[one.copy], copies_[other.copy]))
+        latest[last] = first + 1;
+    }
+    open.push_back(one);
+  }
+  return latest;
+}
+
 void CopyList::find_stages() {
-  const auto any = [](std::span<const BlockCopy> some, std::span<const BlockCopy> others, auto clash) {
-    for (const BlockCopy& a : some)
-      for (const BlockCopy& b : others)
-        if (&a < &b && clash(a, b)) return true;
+  const auto clash = [](std::span<const BlockCopy> copies, auto depend) {
+    for (const BlockCopy& a : copies)
+      for (const BlockCopy& b : copies)
+        if (&a < &b && depend(a, b)) return true;
     return false;
   };
+  const std::vector<std::size_t> latest = find_latest_dependencies();
   for (std::size_t s = 0; s < sheets_.size(); ++s) {
-    const auto mine = copies_of(sheets_[s]);
-    sheets_[s].planes_apart = !any(mine, mine, depend_across_planes);
-    sheets_[s].rows_apart = !any(mine, mine, depend);
-    bool joins = !stages_.empty();
-    for (std::size_t e = joins ? stages_.back().begin : s; joins && e < s; ++e)
-      joins = !any(copies_of(sheets_[e]), mine, depend);
-    if (!joins) stages_.push_back({s, s});
+    sheets_[s].planes_apart = !clash(copies_of(sheets_[s]), depend_across_planes);
+    sheets_[s].rows_apart = !clash(copies_of(sheets_[s]), depend);
+    if (stages_.empty() || latest[s] > stages_.back().begin) stages_.push_back({s, s});
     stages_.back().end = s + 1;
   }
 }

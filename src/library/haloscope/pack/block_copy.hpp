@@ -73,6 +73,7 @@ class CopyList {
   void choose_stores();
   void join_sheets();
   void find_stages();
+  std::vector<std::size_t> find_latest_dependencies() const;
   void run_planes(const Sheet& sheet, std::int64_t begin, std::int64_t end) const;
   void run_rows(const Sheet& sheet, Share share) const;
   std::span<const BlockCopy> copies_of(const Sheet& sheet) const;

@@ -81,6 +81,9 @@ bool clash(const BlockCopy& a, const BlockCopy& b, Pairs pairs) {
 
 }  // namespace
 
+Reach read_reach(const BlockCopy& copy) { return {first_byte(read_by(copy)), end_byte(read_by(copy))}; }
+Reach written_reach(const BlockCopy& copy) { return {first_byte(written_by(copy)), end_byte(written_by(copy))}; }
+
 bool depend(const BlockCopy& a, const BlockCopy& b) { return clash(a, b, Pairs::all); }
 bool depend_across_planes(const BlockCopy& a, const BlockCopy& b) { return clash(a, b, Pairs::different_planes); }
 bool depend_on_earlier_planes(const BlockCopy& a, const BlockCopy& b) { return clash(a, b, Pairs::earlier_planes); }

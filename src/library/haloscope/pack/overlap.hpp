@@ -1,9 +1,18 @@
 // Dependencies between block copies, which a team must not run concurrently; exact where their strides agree.
 #pragma once
 
+#include <cstdint>
+
 #include "haloscope/pack/block_copy.hpp"
 
 namespace haloscope {
+
+/// The bytes from the first to the last that a copy accesses on one side.
+struct Reach {
+  std::intptr_t begin, end;
+};
+Reach read_reach(const BlockCopy& copy);
+Reach written_reach(const BlockCopy& copy);
 
 /// Returns true if one of two copies writes bytes that the other reads or writes. False positives are possible, false
 /// negatives are not.
