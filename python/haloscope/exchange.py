@@ -292,8 +292,7 @@ class Exchange(Opened):
         messages of an exchange, and one pass over the arrived data. The first call is collective and opens another
         link.
         """
-        slot, on = self._agreed("ACCUMULATE", slot, stream)
-        part = self._parts.find(only, depth, ghost_rows, slot)
+        slot, on, part = self._agreed("ACCUMULATE", slot, stream, only, depth, ghost_rows)
         self._require_addends(part)
         if on is None:
             status = self._start_accumulate(self._open(), part, slot)
@@ -315,8 +314,7 @@ class Exchange(Opened):
         if stream is not None:
             self.start_accumulate(slot, stream, only=only, depth=depth, ghost_rows=ghost_rows)
             return self.finish(stream)
-        slot, _ = self._agreed("ACCUMULATE", slot)
-        part = self._parts.find(only, depth, ghost_rows, slot)
+        slot, _, part = self._agreed("ACCUMULATE", slot, None, only, depth, ghost_rows)
         self._require_addends(part)
         status = self._accumulate(self._open(), part, slot)
         if status:
@@ -333,8 +331,7 @@ class Exchange(Opened):
         stream, only: as in start(). Raises UsageError as start() does. Cost: a message to each rank that holds points
         of this rank's. The first call is collective, like the opening.
         """
-        slot, on = self._agreed("SHARE", slot, stream)
-        part = self._parts.find(only, None, False, slot)
+        slot, on, part = self._agreed("SHARE", slot, stream, only)
         if on is None:
             call("hs_exchange_start_share", self._open(), part, slot)
         else:
@@ -386,7 +383,7 @@ class Exchange(Opened):
         stream: for arrays on a device. The check follows the work already enqueued on this stream. Default: the default
             stream of the device.
         """
-        slot, on = self._agreed("CHECK_CLEAN", slot, stream)
+        slot, on, _ = self._agreed("CHECK_CLEAN", slot, stream)
         self._call("check_clean", slot, on=on)
 
     def _call(self, function: str, *arguments: int, on: Any) -> None:
@@ -396,12 +393,22 @@ class Exchange(Opened):
         else:
             call(f"hs_exchange_{function}_on", self._open(), *arguments, on)
 
-    def _agreed(self, call: str, slot: Any, stream: Stream | None = None) -> tuple[int, Any]:
-        """Return a slot and a stream as C values. Errors in them are raised as by _refuse()."""
+    def _agreed(
+        self,
+        call: str,
+        slot: Any,
+        stream: Stream | None = None,
+        only: Any = None,
+        depth: Halo | None = None,
+        ghost_rows: bool = False,
+    ) -> tuple[int, Any, Any]:
+        """Return a slot, a stream and a part as C values. Errors in them are raised as by _refuse()."""
         try:
-            return whole("slot", slot), None if stream is None else self._stream(stream)
-        except HaloscopeError as problem:
-            self._refuse(call, problem)
+            slot = whole("slot", slot)
+            on = None if stream is None else self._stream(stream)
+            return slot, on, self._parts.find(only, depth, ghost_rows, slot)
+        except Exception as error:
+            self._refuse(call, as_problem(error))
 
     def rebind(self, arrays: Array | Sequence[Array], slot: int = 0) -> None:
         """Use other arrays of the same types, shapes and strides from now on, in codes that make new ones in each step.

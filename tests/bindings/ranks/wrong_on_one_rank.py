@@ -243,6 +243,14 @@ def check_open_exchange(grid: haloscope.Grid, strategy: str) -> None:
             fails(lambda bad=bad: halo.accumulate(bad if WRONG else 0), "slot")
             fails(lambda bad=bad: halo.start_accumulate(bad if WRONG else 0), "slot")
             fails(lambda bad=bad: halo.check_clean(bad if WRONG else 0), "slot")
+            fails(lambda bad=bad: halo.share(bad if WRONG else 0), "slot")
+        for bad in ([3], [], "u", [u[1:]], object_with(__iter__=raiser(Unpicklable()))):
+            for call in (halo.share, halo.start_share, halo.accumulate, halo.start_accumulate):
+                fails(lambda call=call, bad=bad: call(only=bad if WRONG else None))
+        for bad in ("1", 2**70, 9, object_with(__eq__=raiser(Unpicklable()))):
+            for call in (halo.accumulate, halo.start_accumulate):
+                fails(lambda call=call, bad=bad: call(depth=bad if WRONG else None), "")
+                fails(lambda call=call, bad=bad: call(ghost_rows=bad if WRONG else False), "")
         for bad in ("fast", 2**70, -1, object_with(ptr=property(raiser(OSError())))):
             fails(lambda bad=bad: halo.accumulate(stream=bad) if WRONG else halo.accumulate())
             fails(lambda bad=bad: halo.check_clean(stream=bad) if WRONG else halo.check_clean())
