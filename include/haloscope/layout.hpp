@@ -75,9 +75,9 @@ const std::vector<std::string>& process_grid_rules();
 
 /// Returns the process grid for `ranks` ranks.
 /// @param rule  "cubic" (blocks as close to cubes as possible, largest extent in x), "square" (2D: the process grid
-///              as close to a square as possible, height <= length), "prime-factors" (each prime factor, largest
-///              first, to the dimension with most cells, ties z, y, x), "slabs" (blocks of whole lines or planes: all
-///              ranks in the slowest dimension), or explicit as "2x3" / "2x3x1" (x, y, z).
+///              as close to a square as the cells allow, height <= length if both fit), "prime-factors" (each prime
+///              factor, largest first, to the dimension with most cells, ties z, y, x), "slabs" (blocks of whole lines
+///              or planes: all ranks in the slowest dimension), or explicit as "2x3" / "2x3x1" (x, y, z).
 /// @throws UsageError for an unknown rule, a product that is not `ranks`, or more ranks than cells in a dimension.
 /// Local; O(divisors of ranks squared).
 ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& grid);

@@ -58,6 +58,10 @@ TEST(Decomposition, W8_NoBlockIsEmptyAndXIsLongestForEveryTaskCount) {
 TEST(Decomposition, V2_AnyOtherRankCountAndAnExplicitGridWork) {
   EXPECT_EQ(process_grid("square", 7, plane(100, 100)), (ProcessGrid{7, 1, 1}));
   EXPECT_EQ(process_grid("square", 18, plane(100, 100)), (ProcessGrid{6, 3, 1}));
+  EXPECT_EQ(process_grid("square", 3, plane(1, 40)), (ProcessGrid{1, 3, 1}));  // the other way round where it fits
+  EXPECT_EQ(process_grid("square", 6, plane(2, 40)), (ProcessGrid{2, 3, 1}));
+  EXPECT_EQ(process_grid("square", 4, plane(40, 1)), (ProcessGrid{4, 1, 1}));
+  EXPECT_EQ(process_grid("square", 7, plane(2, 3)), (ProcessGrid{7, 1, 1}));  // fits in no way
   EXPECT_EQ(process_grid("2x4", 8, plane(100, 100)), (ProcessGrid{2, 4, 1}));
   expect_even_partition(split_by("square", 7, plane(100, 30)));
 }

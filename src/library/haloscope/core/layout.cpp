@@ -58,15 +58,21 @@ ProcessGrid cubic(int ranks, const GridSpec& grid) {
   return best;
 }
 
-/// Makes the process grid itself as close to a square as possible, height <= length. Table 3.2 of Valen 2023 has that
-/// pair for each of its nine rank counts, so one rule covers all.
+/// Makes the process grid itself as close to a square as possible, height <= length where the cells allow it. Table 3.2
+/// of Valen 2023 has that pair for each of its nine rank counts, so one rule covers all.
 ProcessGrid square(int ranks, const GridSpec& grid) {
   if (grid.dims == 1) return {ranks, 1, 1};
   if (grid.dims != 2)
     throw UsageError("process grid rule 'square' is for 2D grids; use cubic, prime-factors, slabs or explicit PxQxR");
-  int height = static_cast<int>(std::sqrt(static_cast<double>(ranks)));
-  while (ranks % height != 0) --height;
-  return {ranks / height, height, 1};
+  std::vector<int> heights;
+  for (int height = static_cast<int>(std::sqrt(static_cast<double>(ranks))); height >= 1; --height)
+    if (ranks % height == 0) heights.push_back(height);
+  for (const int height : heights) {
+    const int length = ranks / height;
+    if (length <= grid.cells[0] && height <= grid.cells[1]) return {length, height, 1};
+    if (height <= grid.cells[0] && length <= grid.cells[1]) return {height, length, 1};
+  }
+  return {ranks / heights.front(), heights.front(), 1};  // more ranks than cells: Layout reports it
 }
 
 /// Assigns prime factors, largest first, each to the dimension with most cells left (ties z, y, x); dimensions of equal
