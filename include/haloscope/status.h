@@ -5,7 +5,8 @@
  *  - A handle is a number, not an address. Every call recognises a handle that was freed, freed twice or never returned
  *    by a call, and fails with HS_USAGE; all copies of a handle end when one of them is freed.
  *  - Structs start with `struct_size`; `..._init` sets it and every default. So a program that was built with an older
- *    header runs with a newer library, which has members that the program lacks. Only hs_box, two points, has no size.
+ *    header runs with a newer library, which has members that the program lacks. Only hs_box and hs_seam have no size:
+ *    they are elements of lists, and stay as they are.
  *    `..._init` is a macro, so that the size is the caller's; bindings call `..._init_sized` with the size of theirs.
  */
 #ifndef HALOSCOPE_STATUS_H
