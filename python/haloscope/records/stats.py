@@ -118,7 +118,9 @@ def mean_over_launches(values: Mapping[str, float], confidence: float = CONFIDEN
     if logs.size == 1:
         return Estimate(value, 0.0, math.inf, 1, 1)
     half = t.ppf(0.5 + confidence / 2, logs.size - 1) * logs.std(ddof=1) / math.sqrt(logs.size)
-    return Estimate(value, float(value * np.exp(-half)), float(value * np.exp(half)), int(logs.size), int(logs.size))
+    with np.errstate(over="ignore"):  # two launches may have no upper end that a number can express
+        low, high = value * np.exp([-half, half])
+    return Estimate(value, float(low), float(high), int(logs.size), int(logs.size))
 
 
 def median_of(values: Sequence[float]) -> Estimate:

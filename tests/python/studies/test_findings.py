@@ -71,6 +71,8 @@ def test_an_interval_of_higher_confidence_is_wider():
     usual, sure = (stats.mean_over_launches(dict(enumerate((1.0, 1.2, 0.9))), confidence=c) for c in (0.95, 0.999))
     assert sure.low < usual.low < usual.value == sure.value < usual.high < sure.high
     assert stats.mean_over_launches({0: 1.0}, confidence=0.5).high == math.inf
+    apart = stats.mean_over_launches({0: 1e-3, 1: 1e3}, confidence=0.999)
+    assert (apart.low, apart.high) == (0.0, math.inf)
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=6), st.floats(0.1, 10))
