@@ -33,6 +33,7 @@ ALONE = (
 MOST_RANKS = {
     "Auto": 2,
     "BlockOrder": 2,
+    "DeepHalos": 9,
     "Stepper": 4,
     "Strategies/Slots": 4,
     **dict.fromkeys(ALONE, 1),
@@ -40,10 +41,19 @@ MOST_RANKS = {
 # By number of ranks, slow suites that run there in `make check-long` only. Every test run has them on 1 rank and 3
 # ranks, Transport on 9 and Strategies on 8 too.
 NOT_ON = {
-    8: {"Transport", "UserExchange"},
+    7: {"DeepHalos"},
+    8: {"DeepHalos", "Transport", "UserExchange"},
     9: {"Strategies", "UserExchange"},
 }
-MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
+MANY_RANKED_SUITES = {
+    "Advection",
+    "DeepHalos",
+    "Strategies",
+    "Transport",
+    "UserExchange",
+    "LateNeighbour",
+    "BlockSchemes",
+}
 # On 2 ranks in every test run; the other suites run there in `make check-long` only, and everywhere on 3.
 ON_TWO = MANY_RANKED_SUITES | {"Auto", "BlockOrder", "Part", "Stepper", "Steps"}
 # More than 6 ranks are for these alone and, in `make check-long`, for the next ones: with all suites they took half of
