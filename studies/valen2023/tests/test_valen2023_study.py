@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from haloscope import records
 from haloscope.measure.request import Request
 from haloscope.records.rows import Row, group_rows
+from haloscope.report import tables
 from haloscope_studies.valen2023 import appendix, comparisons, timers
 from haloscope_studies.valen2023 import study as valen2023
 from reports import SHORT, section
@@ -36,20 +38,46 @@ def test_valen2023_runs_its_four_programs_on_a_device(haloscope):
 
 @pytest.mark.ids("V17")
 def test_valen2023_prints_tables_like_its_appendix_with_spread_and_count(haloscope):
-    result = haloscope("study", "valen2023", "--sizes", "32", "--depths", "1,2", *SHORT)
+    result = haloscope("study", "valen2023", "--sizes", "32,40", "--depths", "1,2", *SHORT)
     assert result.code == 0, result.err
     found = records.read("r.jsonl").records
-    assert len(found) == 4 * 2 * 2 and all(r["verification"]["status"] == "passed" for r in found)
+    assert len(found) == 2 * 4 * 2 * 2 and all(r["verification"]["status"] == "passed" for r in found)
     assert all(r["request"]["barrier"] and r["request"]["real"] == "f32" for r in found)
-    for program in valen2023.PROGRAMS:
-        table = section(result.out, f"Side 32, {program}")
-        assert [row[0] for row in table] == ["1", "2"]
-        assert all(row[3] == "4" and float(row[2]) >= 0 for row in table)  # count = launches x repetitions
+    for side, program in itertools.product((32, 40), valen2023.PROGRAMS):
+        assert_spread_of_records(result.out, side, program, found)
     best = section(result.out, "Best depth per program")
-    assert [row[1] for row in best] == list(valen2023.PROGRAMS)
-    assert all(cell == "" for row in best for cell in row[6:])  # side 32 is not in the thesis
+    assert [row[:2] for row in best] == [[side, program] for side in ("32", "40") for program in valen2023.PROGRAMS]
+    assert all(cell == "" for row in best for cell in row[6:])  # neither side is in the thesis
     theirs = section(result.out, "Best depths of the thesis")
     assert all(re.fullmatch(r"\d+\.\.\d+: [\d.]+\.\.[\d.]+", cell) for row in theirs for cell in row[1:])
+
+
+def assert_spread_of_records(text: str, side: int, program: str, found: list[dict]) -> None:
+    """Assert that a table has the mean, the standard deviation and the count of the repetitions of its records."""
+    title = f"Side {side}, {program}"
+    factor = {"s": 1.0, "ms": 1e3, "us": 1e6}[re.search(r"execution \((\w+)\)", text.split(f"### {title}\n")[1])[1]]
+    table = section(text, title)
+    assert [row[0] for row in table] == ["1", "2"]
+    for row in table:
+        [request] = valen2023.request(side, program, int(row[0]), OF_RECORDS).requests
+        own = [r for r in found if r["id"] == request.id]
+        runs = [factor * seconds for record in own for seconds in record["time_s"]["repetitions"]]
+        assert row[1:4] == [tables.number(statistics.mean(runs)), tables.number(statistics.stdev(runs)), "4"]
+
+
+OF_RECORDS = dataclasses.replace(valen2023.DEFAULTS["quick"], steps=4, repetitions=2)
+
+
+@pytest.mark.ids("V17")
+def test_an_outlier_is_flagged_and_counts_in_mean_and_spread():
+    options = dataclasses.replace(valen2023.DEFAULTS["full"], sizes=(100,), depths=(2,), steps=8)
+    [request] = valen2023.request(100, "ordered overlapped", 2, options).requests
+    runs = [0.193] * 6 + [5.482]  # the thesis removed such runs, and printed a mean of 32
+    found = made_up(request)
+    found["time_s"] = {"repetitions": runs}
+    [row] = section(valen2023.report([found], options), "Side 100, ordered overlapped")
+    assert row[1:4] == [tables.number(1e3 * statistics.mean(runs)), tables.number(1e3 * statistics.stdev(runs)), "7"]
+    assert row[-1] == "1 outlier"
 
 
 def test_the_full_study_has_the_published_sizes():
