@@ -23,7 +23,7 @@ from haloscope_studies.davis2017.replay import components, hydra_kernels, hydra_
 from haloscope_studies.davis2017.replay import results as davis2017_results
 from haloscope_studies.davis2017.replay.walltime import predict
 
-ROWS = [f"C{i}" for i in range(1, 14)] + ["D1", "D3", "F1", "F2", "F3", "F4", "F5", "H2"]
+ROWS = [f"C{i}" for i in range(1, 14)] + ["D1", "D3", "F1", "F2", "F3", "F4", "F5", "A12", "B3", "E1", "H2"]
 
 
 UNREAD = ("cg_",)  # tables of chapter 7, which stand beside measurements of conjugate gradients
@@ -67,8 +67,12 @@ def test_every_table_is_read_by_the_replay_or_by_the_profile_made_from_it(replay
     assert {name for name in there - tables_read if not name.startswith(UNREAD)} == set()
 
 
-# Bars that the model does not reach: strong scaling, where blocks are small.
-MISSES = {"D1": ["compute, strong, 9 runs beyond one node"], "D3": ["walltime, strong, 32 ranks"]}
+# Bars that are not reached: strong scaling, where blocks are small, and kernels with other numerics.
+MISSES = {
+    "D1": ["compute, strong, 9 runs beyond one node"],
+    "D3": ["walltime, strong, 32 ranks"],
+    "A12": [f"operations per access, {kernel}" for kernel in ("remap-cells-x", "remap-nodes-x", "viscosity")],
+}
 
 
 def test_the_replay_has_checks_of_every_row(replayed):
@@ -80,7 +84,7 @@ def test_the_results_of_a_row_reach_their_bars_but_for_the_documented_misses(row
     found = [c for c in replayed.checks if c.id == row]
     assert all(c.bar for c in found)
     assert [c.what for c in found if c.state == checks.MISSED] == MISSES.get(row, [])
-    assert any(c.state == checks.MET for c in found)
+    assert row == "A12" or any(c.state == checks.MET for c in found)
 
 
 def test_a_missed_bar_says_what_explains_it(replayed):
@@ -237,7 +241,7 @@ def test_the_command_prints_the_tables_and_its_documented_misses_at_the_end(halo
     result = haloscope("study", "davis2017", "--replay")
     assert result.code == 0 and "| C13 " in result.out and "| H2 " in result.out
     last = result.out.splitlines()[-1]
-    assert re.search(r"\d+ of \d+ results reach their bar, 2 miss it", last) and "walltime, strong, 32 ranks (" in last
+    assert re.search(r"\d+ of \d+ results reach their bar, 5 miss it", last) and "walltime, strong, 32 ranks (" in last
 
 
 def test_a_study_that_has_nothing_to_replay_names_those_that_have(haloscope, monkeypatch):
