@@ -13,7 +13,7 @@ import numpy as np
 
 from haloscope.errors import UsageError
 from haloscope.studies.parts import concurrent, sequence
-from haloscope_studies.valen2023 import regression
+from haloscope_studies.valen2023 import regression, timers
 from haloscope_studies.valen2023.regression import Features, Fit
 
 BREAKS = (1e5, 2e5, 4e5, 8e5, 1.6e6)  # bytes per round where a message's cost per byte may change
@@ -92,8 +92,7 @@ class Cell:
     @property
     def rest(self) -> float:
         """Seconds of a run that no timer but inner covers: launches, events, synchronisation."""
-        covered = ("pack", "unpack", "outer", "primary", "message", "desync")
-        return self.times["execution"] - sum(self.times[name] for name in covered)
+        return timers.uncovered(self.times)
 
 
 def column(cells: Sequence[Cell], name: str) -> np.ndarray:

@@ -23,9 +23,10 @@ def timers_by_launch(row: Row, average: Average = statistics.median) -> dict[str
     """Return, for each launch, the eight timers of the 2023 study in seconds per repetition (its "run").
 
     message = send + wait + copies to itself (the study sends those as messages too), primary = full sweeps; copies
-    between device and host belong to packing and unpacking; `rest` is the time that no timer covers. average: over
-    repetitions, for the execution; the mean makes the parts, which are means over ranks and repetitions, sum up to it.
-    Source: Valen 2023, section 3.6, appendix C.
+    between device and host belong to packing and unpacking. Operations of one timer follow each other on one stream of
+    a device, so that their sum is the larger of the streams' times. `rest` is the time that no timer covers; on a
+    device, no timer but inner. average: over repetitions, for the execution; the mean makes the parts, which are means
+    over ranks and repetitions, sum up to it. Source: Valen 2023, section 3.6, appendix C.
     """
     steps = row.request["steps"]
     return {
@@ -41,7 +42,7 @@ def _parts_of_step(record: Mapping, execution: float) -> dict[str, float]:
     def total(*phases: str) -> float:
         return float(sum(record.get("phases_s", {}).get(phase, {}).get("mean", 0.0) for phase in phases))
 
-    return {
+    parts = {
         "execution": execution,
         "pack": total("pack", "d2h"),
         "unpack": total("h2d", "unpack"),
@@ -50,8 +51,14 @@ def _parts_of_step(record: Mapping, execution: float) -> dict[str, float]:
         "primary": total("compute"),
         "message": total("send", "wait", "copy"),
         "desync": total("desync"),
-        "rest": total("rest"),
     }
+    rest = uncovered(parts) if record["request"].get("device") else total("rest")
+    return parts | {"rest": rest}
+
+
+def uncovered(times: Mapping[str, float]) -> float:
+    """Return the time of the execution that no timer but inner covers; on a device, other work hides inner."""
+    return times["execution"] - sum(times[name] for name in TERSE if name not in ("execution", "inner"))
 
 
 def messages(row: Row) -> dict[str, list[float]]:
