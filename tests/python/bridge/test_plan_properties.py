@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import collections
+import math
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from haloscope import bridge
-from plan_cases import cases, exchange, halo, identity, quantities, staggered
+from plan_cases import Case, cases, exchange, halo, identity, quantities, staggered
 
 thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -62,8 +63,32 @@ def test_messages_and_copies_fill_every_halo_point_once(case):
         assert set(writes.values()) <= {1}
 
 
+@pytest.mark.ids("W9")
+@pytest.mark.parametrize(
+    "ranks", [(1, 1, 1), (1, 1, 2), (1, 1, 3), (1, 1, 7), (2, 2, 2), (2, 2, 3)], ids=lambda ranks: str(math.prod(ranks))
+)
+def test_six_ordered_messages_fill_all_26_regions_with_the_right_points(ranks):
+    """A field of global indices. Blocks are longest in x; a task alone in a dimension is its own neighbour there."""
+    spec = bridge.ExchangeSpec(
+        low=(1, 1, 1), high=(1, 1, 1), quantities=(bridge.Quantity("u"),), pattern="ordered", corners=True
+    )
+    case = Case((5, 7, 15), ranks, (True, True, True), spec)
+    plans = case.plans()
+    for plan, field in zip(plans, exchange(case.layout, plans), strict=True):
+        owned = plan.owned[0]
+        regions = collections.Counter(
+            tuple((p >= hi) - (p < lo) for p, lo, hi in zip(point, owned.lo, owned.hi, strict=True))
+            for _, point in field
+        )
+        assert len(regions) == 27 and sum(regions.values()) == math.prod(n + 2 for n in owned.shape)
+        assert all(
+            value == identity(case.layout, plan.rank, point, spec.quantities[0]) for (_, point), value in field.items()
+        )
+        assert len(plan.sent()) == 2 * sum(n > 1 for n in ranks)
+
+
 @pytest.mark.ids("W9", "V6", "V7")
-@given(cases(most_ranks=8))
+@given(cases(most_ranks=12))
 @thorough
 def test_every_halo_point_gets_the_global_point_that_it_mirrors(case):
     layout, plans = case.layout, case.plans()
