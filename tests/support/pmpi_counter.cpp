@@ -6,6 +6,7 @@
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "link_rig.hpp"
 
@@ -73,6 +74,7 @@ std::int64_t bytes_of(int count, MPI_Datatype type) {
 }
 
 void note(std::int64_t bytes) {
+  calls().behind_barrier = false;
   sent().messages += 1;
   sent().bytes += bytes;
 }
@@ -190,7 +192,12 @@ int MPI_Comm_free(MPI_Comm* comm) {
 }
 int MPI_Barrier(MPI_Comm comm) {
   ++calls().barriers, ++calls().collectives;
+  calls().behind_barrier = true;
   return PMPI_Barrier(comm);
+}
+double MPI_Wtime() {
+  calls().clocks_behind_barriers += std::exchange(calls().behind_barrier, false);
+  return PMPI_Wtime();
 }
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   ++calls().barriers, ++calls().collectives;

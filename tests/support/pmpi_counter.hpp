@@ -11,6 +11,8 @@ struct Calls {
   std::int64_t collectives = 0;    ///< that every rank of a communicator calls; fences count, making windows too
   std::int64_t communicators = 0;  ///< made by duplicating, splitting, from groups or graphs
   std::int64_t barriers = 0;       ///< blocking or not
+  bool behind_barrier = false;     ///< a blocking barrier came after the last reading of the clock
+  std::int64_t clocks_behind_barriers = 0;                     ///< MPI_Wtime, the first one after a blocking barrier
   std::map<std::int64_t, std::int64_t> gathers, list_gathers;  ///< MPI_Allgather, MPI_Allgatherv by this rank's bytes
   std::int64_t fences = 0;
   std::int64_t largest_fence_group = 0;

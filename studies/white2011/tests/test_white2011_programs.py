@@ -68,6 +68,7 @@ def test_there_is_a_program_for_each_version_and_it_needs_no_other_file(programs
     assert not [source for source in PROGRAMS.iterdir() if '#include "' in source.read_text()]
 
 
+@pytest.mark.ids("W10", "W11", "W12", "W13")
 def test_all_versions_without_a_gpu_have_the_same_bits(programs, expected):
     assert result_of(programs["A"], CELLS, STEPS, *GENERAL, threads=3).checksum == expected.checksum
     for letter in "BCD":
@@ -110,6 +111,28 @@ def test_walls_of_any_thickness_give_the_same_bits(programs, expected, letter):
     environment = os.environ | {"PATH": TOOLS}
     refused = ended("mpiexec", "-n", 1, programs[letter], 12, 1, *GENERAL, 6, env=environment)
     assert refused.returncode != 0 and "walls of 6 layers leave no block for the GPU" in refused.stderr
+
+
+CALLS = """
+#include <mpi.h>
+#include <cstdio>
+int MPI_Barrier(MPI_Comm comm) { return std::fprintf(stderr, "barrier "), PMPI_Barrier(comm); }
+double MPI_Wtime() { return std::fprintf(stderr, "clock "), PMPI_Wtime(); }
+int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+  return std::fprintf(stderr, "send "), PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+"""
+
+
+@pytest.mark.ids("W11")
+@pytest.mark.parametrize("letter", "BI")
+def test_a_barrier_precedes_both_readings_of_the_clock(programs, tmp_path, letter):
+    """One task, two steps of six messages between the readings."""
+    (tmp_path / "calls.cpp").write_text(CALLS)
+    source = programs[letter].with_suffix(".cpp")
+    run("mpicxx", *COMMON, *HOST, f"-I{IMITATION}", source, tmp_path / "calls.cpp", "-o", tmp_path / "traced")
+    done = ended("mpiexec", "-n", 1, tmp_path / "traced", 8, 2)
+    assert done.stderr.split() == ["barrier", "clock", *["send"] * 12, "barrier", "clock"]
 
 
 def nvcc_of(source: Path, program: Path, *options: str) -> None:

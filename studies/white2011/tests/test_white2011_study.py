@@ -23,7 +23,7 @@ GPU_GAINS = [
 ]
 
 
-@pytest.mark.ids("W14", "W15", "W17", "W18", "W20", "W23")
+@pytest.mark.ids("W14", "W15", "W16", "W17", "W18", "W19", "W20", "W23")
 def test_white2011_runs_all_nine_implementations_where_a_device_is(haloscope):
     result = haloscope("study", "white2011", "--sizes", "20", "--device", "host", *SHORT)
     assert result.code == 0, result.err

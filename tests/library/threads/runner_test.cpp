@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "each_point.hpp"
@@ -228,6 +231,56 @@ TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) 
   EXPECT_EQ(sends, 3);
   EXPECT_EQ(waits, 3);
   EXPECT_EQ(between, 3) << "one slab of the interior between the sends and the wait of each round";
+}
+
+/// Notes the pieces of the interior, and holds each thread in its piece until thread 0 has one too.
+struct SharedLoop {
+  struct Piece {
+    std::int64_t begin, size;
+    int thread;
+  };
+  IntegerSweep sweep;
+  int dimension;
+  std::mutex mutex = {};
+  std::vector<Piece> pieces = {};
+  std::atomic<bool> joined{false};
+
+  static void call(void* self, const Sweep& what, const Box& piece, int slot, int into, int thread) {
+    auto& loop = *static_cast<SharedLoop*>(self);
+    if (what.part == Part::inner) loop.note(piece, thread);
+    IntegerSweep::call(&loop.sweep, what, piece, slot, into, thread);
+  }
+  void note(const Box& piece, int thread) {
+    {
+      const std::lock_guard lock(mutex);
+      pieces.push_back({piece.lo[dimension], piece.extent(dimension), thread});
+    }
+    if (thread == 0) joined = true;
+    constexpr double limit_s = 20;
+    for (const double begin = now_s(); !joined && now_s() - begin < limit_s;) std::this_thread::yield();
+  }
+};
+
+TEST(RunnerTrace, W13_TheCommunicatingThreadJoinsAGuidedLoop) {
+  LoneRank rank(Layout({3, {12, 12, 98}, {true, true, true}}, {2, 1, 1}), true, "comm-thread");
+  constexpr int threads = 3, along_z = 2;
+  const auto inner = std::find_if(rank.program.sweeps.begin(), rank.program.sweeps.end(),
+                                  [](const Sweep& sweep) { return sweep.part == Part::inner; });
+  const std::int64_t layers = inner->region.extent(along_z), smallest = layers / (16 * threads);
+  SharedLoop loop{.sweep = rank.sweep, .dimension = along_z};
+  RunnerOptions options{.threads = threads, .yield = true};
+  Runner(rank.program, rank.comm, {&SharedLoop::call, &loop}, options).run(0, 0);
+  EXPECT_TRUE(loop.joined) << "thread 0 computed nothing";
+  std::sort(loop.pieces.begin(), loop.pieces.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  std::int64_t next = inner->region.lo[along_z];
+  const std::int64_t end = next + layers;
+  for (const auto& piece : loop.pieces) {
+    EXPECT_EQ(piece.begin, next);
+    EXPECT_EQ(piece.size, std::min(end - next, std::max(smallest, (end - next) / (2 * threads))))
+        << "a piece is a share of the layers that are left";
+    next += piece.size;
+  }
+  EXPECT_EQ(next, end);
 }
 
 TEST(RunnerTrace, W11_BuffersAreFilledAndEmptiedByTheTeamWhereThatPays) {

@@ -173,13 +173,15 @@ def boxed(schedule: str, thickness: int) -> bridge.Choice:
     return bridge.Choice("advection3d", (24, 24, 24), ranks=8, schedule=schedule, device="host", walls=thickness)
 
 
-@pytest.mark.ids("W17", "W18")
+@pytest.mark.ids("W17", "W18", "W19")
 @pytest.mark.parametrize(("app", "cells"), [("laplace2d", "25x23"), ("advection3d", "16x15x14")])
-def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(measured, slow_streams, app, cells):
+@pytest.mark.parametrize("late", ["", "--inject delay:rank=0,step=-1,seconds=0.001,op=send"])
+def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(measured, slow_streams, app, cells, late):
+    """Copies and kernels of the device are late in all runs, messages in the second half of them."""
     slow_streams(20)
     found = measured(
         f"{app} --cells {cells} --ranks 1,2 --schedule box,box-overlap --walls 1,2,3 "
-        "--strategy ordered/p2p,direct/persistent"
+        f"--strategy ordered/p2p,direct/persistent {late}"
     )
     assert passed(found) and len(found) == 2 * 2 * 3 * 2
     assert {r["request"]["walls"] for r in found} == {1, 2, 3}

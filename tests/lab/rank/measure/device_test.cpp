@@ -4,6 +4,11 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <thread>
 
 #include "app_problem.hpp"
 #include "faulty_device.hpp"
@@ -229,6 +234,66 @@ TEST(Devices, TimersTellThePhasesOfADeviceApart) {
   const auto seconds = run.seconds();
   for (Timer timer : {Timer::pack, Timer::d2h, Timer::h2d, Timer::unpack, Timer::inner})
     EXPECT_GT(seconds[static_cast<int>(timer)], 0) << to_string(timer);
+}
+
+/// Returns the number of steps in which the interior's kernel overlaps sending or waiting.
+int overlapped_steps(const Program& program, const std::vector<TraceEvent>& trace) {
+  std::set<std::int64_t> steps;
+  for (const TraceEvent& a : trace) {
+    const Op& interior = program.ops[a.op];
+    if (interior.kind != OpKind::sweep || program.sweeps[interior.target].part != Part::inner) continue;
+    for (const TraceEvent& b : trace) {
+      const OpKind kind = program.ops[b.op].kind;
+      const bool message = kind == OpKind::send || kind == OpKind::wait;
+      if (message && b.program == a.program && b.begin_s < a.end_s && a.begin_s < b.end_s) steps.insert(a.program);
+    }
+  }
+  return static_cast<int>(steps.size());
+}
+
+/// Version G, next to version F, whose interior comes after the messages.
+TEST(Devices, W16_W19_InVersionGTheInteriorRunsWhileMessagesTravel) {
+  if (world_size() == 1) GTEST_SKIP() << "a lone rank sends nothing";
+  constexpr int steps = 20;
+  Choice c = choice_for({"advection3d", "dense", Real::f64, {48, 48, 48}}, true);
+  c.device = "host";
+  c.strategy = "direct/staged";
+  for (const char* schedule : {"faces-overlap", "faces"}) {
+    c.schedule = schedule;
+    haloscope::Run run(MPI_COMM_WORLD, c, {.trace_events = 10000});
+    run.initialise();
+    run.advance(steps);
+    int overlapped = overlapped_steps(run.program(), run.runners().front()->trace());
+    MPI_Allreduce(MPI_IN_PLACE, &overlapped, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (c.schedule->name == "faces")
+      EXPECT_EQ(overlapped, 0) << "version F overlaps nothing";
+    else
+      EXPECT_GE(overlapped, steps / 2) << "of " << steps * world_size() << " steps of all ranks";
+  }
+}
+
+/// After the last step, while the clock is read, no work of a device is left: none begins later.
+TEST(Devices, W21_ARunReturnsAfterTheDevicesLastWork) {
+  const auto begun = std::make_shared<std::atomic<int>>(0);
+  const Imitated device("");
+  change_imitation([&](device::host::Imitation& now) {
+    now.before_work = [begun](unsigned) {
+      return [begun] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        ++*begun;
+      };
+    };
+  });
+  Choice c = choice_for({"laplace2d", "star", Real::f64, {24, 24, 1}}, true);
+  c.device = "host";
+  c.strategy = "ordered/staged";
+  haloscope::Run run(MPI_COMM_WORLD, c);
+  run.initialise();
+  run.advance(20);
+  const int at_return = *begun;
+  EXPECT_GE(at_return, 20);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(*begun, at_return);
 }
 
 TEST(Devices, W16_W19_TheInteriorRunsWhileMessagesTravel) {

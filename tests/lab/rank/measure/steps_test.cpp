@@ -1,7 +1,14 @@
-// Numbers of steps that make a repetition last as long as requested, on made-up machines: no clock is read.
+// Numbers of steps that make a repetition last as long as requested, on made-up machines, without a clock, and the barriers before clocks are read.
 #include "haloscope/rank/measure/steps.hpp"
 
 #include <gtest/gtest.h>
+
+#include <string>
+
+#include "haloscope/rank/measure/measure.hpp"
+#include "haloscope/runner/status.hpp"
+#include "pmpi_counter.hpp"
+#include "world.hpp"
 
 namespace haloscope {
 namespace {
@@ -57,6 +64,27 @@ TEST(Steps, W21_TenTimesTheSecondsAreAboutTenTimesTheSteps) {
     return static_cast<double>(steps);
   };
   EXPECT_NEAR(chosen(0.2) / chosen(0.02), 10, 1);
+}
+
+/// The number of clock readings behind a barrier while a configuration is measured.
+std::int64_t clocks_behind_barriers(int repetitions) {
+  Session session;
+  session.rank = test::world_rank();
+  session.size = test::world_size();
+  StatusBoard board("", session.size, session.rank);
+  session.board = &board;
+  const Request request =
+      measurement_request(request_from_words({"laplace2d", "--cells", "16x16", "--steps", "3", "--warmup", "1",
+                                              "--repetitions", std::to_string(repetitions)},
+                                             {}),
+                          "a", session.size);
+  const std::int64_t before = test::calls().clocks_behind_barriers;
+  measure(session, request);
+  return test::calls().clocks_behind_barriers - before;
+}
+
+TEST(Steps, W21_ABarrierPrecedesTheClockOfEachRepetition) {
+  EXPECT_EQ(clocks_behind_barriers(5) - clocks_behind_barriers(2), 3);
 }
 
 }  // namespace
