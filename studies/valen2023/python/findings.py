@@ -18,6 +18,7 @@ from haloscope_studies.valen2023.model import Cell
 Numbers = Iterable[tuple[float, float]]  # of each case two numbers, of which the first is larger if the finding holds
 
 GPU = "a GPU"
+MEANS = f"means over cases on {' and '.join(MACHINES)}"
 ABOVE_1 = math.nextafter(1.0, math.inf)
 LARGE_SIDE = 15000  # from here on, the thesis' direct exchanges of the deepest halo stumble (section 5.3)
 
@@ -45,7 +46,7 @@ def judged(rows: Mapping[tuple[int, str, int], Row]) -> list[Finding]:
     on_gpu = any(row.request.get("device") for row in rows.values())
     found = []
     for one in CONCLUSIONS:
-        machines = judge_printed([ratio(one, table) for table in printed], ABOVE_1, about=" and ".join(MACHINES))
+        machines = judge_printed([ratio(one, table) for table in printed], ABOVE_1, about=MEANS)
         missing = GPU if one.on_gpu and not on_gpu else unfit
         here = needs(missing) if missing else _judge_launches(one, launches)
         found.append(Finding(one.name, one.statement, one.section, machines, here))
@@ -78,12 +79,14 @@ def _judge_launches(conclusion: Conclusion, launches: Sequence[Table]) -> Judgem
 
 
 def _unfit(rows: Iterable[Row]) -> str:
-    """Return the part that rows lack for times that are representative, "" if they have all."""
+    """Return the part that rows lack for times that represent the programs, "" if they have all."""
     found = list(rows)
     if not found:
         return "measurements"
     if any(row.request.get("device") == "host" for row in found):
         return GPU  # these times are an imitated one's
+    if any(row.verification == "failed" for row in found):
+        return "correct results"
     return "a core for each rank" if any(row.oversubscribed for row in found) else ""
 
 
@@ -318,7 +321,8 @@ CONCLUSIONS = (
     ),
     Conclusion(
         "slow_messages_delay_ranks_unequally",
-        "There, ranks wait longer at the barrier before direct exchanges than before ordered ones.",
+        f"On sides from {LARGE_SIDE} at depth 64, ranks wait longer at the barrier before direct exchanges than before "
+        "ordered ones.",
         "5.3",
         _by_exchange("desync", _is_large),
         LARGE,

@@ -94,12 +94,20 @@ EFFECTS: dict[str, Effect] = {
 }
 
 
-def record(key: tuple[int, str, int], times: Times, launch: int, device: str, oversubscribed: bool = False) -> dict:
+def record(
+    key: tuple[int, str, int],
+    times: Times,
+    launch: int,
+    device: str,
+    oversubscribed: bool = False,
+    status: str = "passed",
+) -> dict:
     side, _, depth = key
     [request] = valen2023.request(*key, OPTIONS).requests
     own = {"process_grid": [2, 2], "device": device, "cells": [side, side], "steps": STEPS, "depth": depth}
     made = measurement(request.id, f"launch-{launch}", [times["execution"]], **(request.request() | own))
     made["environment"] = made["environment"] | {"oversubscribed": oversubscribed}
+    made["verification"] = {"status": status}
     made["phases_s"] = {phase: spread(times[part] / STEPS) for part, phase in PHASES.items()}
     return made
 
@@ -137,10 +145,12 @@ def test_runs_without_a_gpu_judge_no_competition_of_kernels():
     assert found["depth_shortens_runs"].here.verdict == HOLDS
 
 
-def test_an_imitated_device_and_shared_cores_judge_no_finding():
+def test_imitated_devices_shared_cores_and_wrong_results_judge_no_finding():
     assert {str(one.here) for one in judged(no_effect, (1, 1), device="host").values()} == {"needs a GPU"}
     shared = judged(no_effect, (1, 1), oversubscribed=True)
     assert {str(one.here) for one in shared.values()} == {"needs a core for each rank"}
+    wrong = judged(no_effect, (1, 1), status="failed")
+    assert {str(one.here) for one in wrong.values()} == {"needs correct results"}
     assert {one.here.verdict for one in valen2023.findings([], OPTIONS)} == {NEEDS}
 
 
@@ -234,4 +244,6 @@ BY_LOOPS = {
 def test_the_printed_numbers_give_the_ratios_that_other_code_gives(name):
     assert (printed(name, "V100"), printed(name, "A100")) == pytest.approx(BY_LOOPS[name], rel=1e-3)
     [one] = [one for one in valen2023.findings([], OPTIONS) if one.name == name]
-    assert one.printed.verdict == HOLDS and one.printed.basis.endswith("2 of 2 within, A100 and V100")
+    assert one.printed.verdict == HOLDS and one.printed.basis.endswith(
+        "2 of 2 within, means over cases on A100 and V100"
+    )
