@@ -93,6 +93,7 @@ def test_blocks_of_one_or_two_points_are_swept_once(programs):
         assert found.checksum == want.checksum, letter
 
 
+@pytest.mark.ids("W15", "W17", "W18", "W19")
 @pytest.mark.parametrize("streams", ["early", "late"])
 def test_versions_with_a_gpu_have_the_same_bits_on_an_imitated_one(programs, expected, streams):
     """Early: work runs when it is enqueued; late: when its stream is synchronised."""
@@ -101,6 +102,21 @@ def test_versions_with_a_gpu_have_the_same_bits_on_an_imitated_one(programs, exp
         for ranks in (1, 3) if streams == "early" else (2,):
             found = result_of(programs[letter], CELLS, STEPS, *GENERAL, ranks=ranks, threads=2, streams=streams)
             assert found.checksum == expected.checksum, (letter, ranks)
+
+
+@pytest.mark.ids("W14", "W15")
+@pytest.mark.parametrize(
+    ("letter", "launches", "copies"), [("E", 1, 0), ("F", 4, 1), ("G", 4, 1), ("H", 4, 1), ("I", 4, 1)]
+)
+def test_a_step_has_few_launches_and_copies(programs, letter, launches, copies):
+    """One kernel of the interior and one of each pair of faces; the planes of all faces are one copy. Before and after
+    the steps, the whole block is copied."""
+    steps = 5
+    environment = os.environ | {"PATH": TOOLS, "IMITATED_CALLS": "1"}
+    words = [programs[letter]] if letter == "E" else ["mpiexec", "-n", 1, programs[letter]]
+    done = ended(*words, 8, steps, env=environment)
+    copied = copies * steps + 1
+    assert done.stderr.strip() == f"launches {launches * steps}, to device {copied}, to host {copied}"
 
 
 @pytest.mark.parametrize("letter", ["H", "I"])
@@ -124,9 +140,9 @@ int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, M
 """
 
 
-@pytest.mark.ids("W11")
-@pytest.mark.parametrize("letter", "BI")
-def test_a_barrier_precedes_both_readings_of_the_clock(programs, tmp_path, letter):
+@pytest.mark.ids("W11", "W15")
+@pytest.mark.parametrize("letter", "BFI")
+def test_barriers_precede_both_readings_of_the_clock_and_a_step_sends_six_messages(programs, tmp_path, letter):
     """One task, two steps of six messages between the readings."""
     (tmp_path / "calls.cpp").write_text(CALLS)
     source = programs[letter].with_suffix(".cpp")

@@ -1,11 +1,13 @@
 // A stand-in of CUDA for tests of the programs with a GPU: threads of a block are fibers of one CPU thread, blocks run
 // sequentially. Streams run their work when it is enqueued or, with IMITATED_STREAMS=late, when they are synchronised:
 // the two extremes of what a GPU may do. Memory begins with NaN. Launches `kernel<<<blocks, threads>>>(...)` must have
-// been replaced by `imitate([=] { kernel(...); }, blocks, threads)`.
+// been replaced by `imitate([=] { kernel(...); }, blocks, threads)`. With IMITATED_CALLS, a program prints the numbers of
+// its launches and copies when it ends.
 #pragma once
 
 #include <ucontext.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -43,6 +45,17 @@ struct Fiber {
 inline ucontext_t scheduler;
 inline Fiber* running = nullptr;
 inline const std::function<void()>* kernel = nullptr;
+
+struct Calls {
+  int launches = 0, to_device = 0, to_host = 0;
+  ~Calls() {
+    if (std::getenv("IMITATED_CALLS"))
+      std::fprintf(stderr, "launches %d, to device %d, to host %d\n", launches, to_device, to_host);
+  }
+};
+inline Calls calls;
+
+inline void count_copy(cudaMemcpyKind kind) { ++(kind == cudaMemcpyHostToDevice ? calls.to_device : calls.to_host); }
 
 inline void run_fiber() {
   (*kernel)();
@@ -101,6 +114,7 @@ inline void __syncthreads() {
 
 inline void imitate(std::function<void()> body, dim3 blocks, dim3 threads, std::size_t = 0,
                     cudaStream_t stream = nullptr) {
+  ++imitation::calls.launches;
   imitation::enqueue(stream, [=] {
     blockDim = threads;
     for (unsigned z = 0; z < blocks.z; ++z)
@@ -118,12 +132,14 @@ inline cudaError_t cudaMallocHost(double** memory, std::size_t bytes) { return i
 inline cudaError_t cudaFree(double* memory) { return std::free(memory), cudaSuccess; }
 inline cudaError_t cudaFreeHost(double* memory) { return std::free(memory), cudaSuccess; }
 
-inline cudaError_t cudaMemcpy(double* to, const double* from, std::size_t bytes, cudaMemcpyKind) {
+inline cudaError_t cudaMemcpy(double* to, const double* from, std::size_t bytes, cudaMemcpyKind kind) {
+  imitation::count_copy(kind);
   return std::memcpy(to, from, bytes), cudaSuccess;
 }
 
-inline cudaError_t cudaMemcpyAsync(double* to, const double* from, std::size_t bytes, cudaMemcpyKind,
+inline cudaError_t cudaMemcpyAsync(double* to, const double* from, std::size_t bytes, cudaMemcpyKind kind,
                                    cudaStream_t stream) {
+  imitation::count_copy(kind);
   imitation::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
