@@ -107,6 +107,25 @@ def test_the_report_has_the_efficiency_of_overlap_with_its_interval():
     assert "cannot tell apart from 0) at 2 PEs" in text([0.8, 1.0, 1.2])
 
 
+@pytest.mark.ids("DE5")
+def test_the_sweep_over_pieces_has_a_row_for_each_and_compares_it_with_even_shares():
+    planned = experiments.planned(TWO_CORES)
+    seconds = {p: 1.0 + 1.0 / p.piece for p in planned if p.experiment == "pieces"}
+    assert {p.piece for p in seconds} == {1, 2, 4, 8, 16} and {p.pes for p in seconds} == {2}
+    assert {dict(planned[p].request())["piece"] for p in seconds} == {1, 2, 4, 8, 16}
+    measured = {p: row_of([s, s]) for p, s in seconds.items()}
+    shares = {experiments.Point("variants", "I", 20, 2): row_of([1.0, 1.0])}
+    lines = section(f"### Pieces\n{scaling.pieces(measured | shares)}", "Pieces")
+    assert [line[:2] for line in lines] == [
+        ["1", "2000"],
+        ["2", "1500"],
+        ["4", "1250"],
+        ["8", "1125"],
+        ["16", "1062"],
+    ]
+    assert [line[2].split(" ")[0] for line in lines] == ["0.50", "0.67", "0.80", "0.89", "0.94"]
+
+
 @pytest.mark.ids("DF3")
 def test_a_part_leaves_its_line_only_outside_of_the_noise():
     def steep(factor):
@@ -131,7 +150,7 @@ def test_a_part_leaves_its_line_only_outside_of_the_noise():
 
 
 def test_parts_of_a_table_do_not_exceed_the_whole():
-    """The geometric mean of a sum is no less than the sum of the geometric means."""
+    """The geometric mean of a sum is at least the sum of the geometric means."""
     records = []
     for n, (compute, exchange) in enumerate([(0.9, 0.1), (0.2, 0.8), (0.5, 0.5)]):
         records += row_of_parts(compute + exchange, exchange, compute, f"launch-{n}").records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,24 @@ def test_weak_runs_grow_the_grid_with_the_ranks_and_strong_ones_keep_it():
     cells = {(p.experiment, p.pes): r.choice.cells for p, r in planned.items() if (p.app, p.letter) == ("hydro3d", "A")}
     assert cells["weak", 2] == (16, 16, 32) and cells["weak", 8] == (32, 32, 32)
     assert cells["strong", 2] == cells["strong", 8] == (16, 16, 16)
+
+
+@pytest.mark.ids("DA11")
+@pytest.mark.parametrize("side", [50, 75, 100])
+def test_weak_runs_of_the_studied_blocks_grow_near_cubes_with_one_histogram(side):
+    full = dataclasses.replace(study.DEFAULTS["full"], sizes=(side,), cores=256)
+    counts = experiments.pe_counts(full.cores)
+    assert counts == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    kind = {1: "serial"}
+    runs = [
+        experiments.request(experiments.Point(kind.get(pes, "weak"), "A", side, pes), full).choice for pes in counts
+    ]
+    for pes, run in zip(counts, runs, strict=True):
+        assert math.prod(run.cells) == pes * side**3 and max(run.cells) <= 2 * min(run.cells)
+        assert bridge.make_layout(run).owned(pes - 1).shape == (side,) * 3
+    assert len({dict(run.set)["replay"] for run in runs}) == 1
+    strong = {experiments.request(experiments.Point("strong", "A", 150, pes), full).choice.cells for pes in counts}
+    assert strong == {(150, 150, 150)}
 
 
 @pytest.mark.ids("DA11")

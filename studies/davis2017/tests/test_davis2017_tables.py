@@ -88,3 +88,14 @@ def test_the_longest_exchange_is_the_shortest_and_the_range_of_compute_before_it
         if pes in (4, 8):
             assert explained == pytest.approx(longest, rel=0.03), stage
     assert len(observations.synchronisation()) == 39
+
+
+@pytest.mark.ids("DH2")
+def test_a_single_reduction_saves_less_in_dot_products_than_its_vectors_cost():
+    """Digest, section 10.4: the sums, and what dot products save and the doubled AYPX costs."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in observations.solver_table().splitlines()[2:]]
+    found = {name: [float(cell) for cell in cells] for name, *cells in rows}
+    assert found["sum"] == pytest.approx([195.53, 217.11, 21.58], abs=0.006)
+    assert found["VecDot"][2] == pytest.approx(-2.34, abs=0.006) and found["VecAYPX"][2] == pytest.approx(
+        13.83, abs=0.006
+    )

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import json
 import math
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haloscope import bridge, records
+from plan_cases import exchange, identity
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MASS, INTERNAL, KINETIC = 0, 1, 2  # places in the totals
@@ -71,7 +74,7 @@ def assert_mass_is_kept(record: dict) -> None:
     assert last[-1] == pytest.approx(first[-1], rel=1e-12)  # of material 1 alone
 
 
-@pytest.mark.ids("DA10")
+@pytest.mark.ids("DA6", "DA10")
 def test_sods_tube_converges_to_the_exact_solution_with_first_order(gas):
     found = [gas(f"{n}x4x4", "sod", "end=0.2") for n in (50, 100)]
     for record in found:
@@ -119,6 +122,47 @@ def test_a_replay_makes_as_many_steps_and_sub_cycles_as_were_recorded(gas):
     stages = record["counts"]["stages"]
     assert stages["accelerate"] + stages["accelerate-again"] == 351
     assert record["counts"]["exchanges"] == 2 * 351 + 7 * 217
+
+
+@pytest.mark.ids("DA6")
+@pytest.mark.parametrize("growth", [1.0, 1.3])
+def test_a_time_step_grows_by_no_more_than_its_limit_and_the_last_one_ends_at_the_target(gas, growth):
+    """From a first step that is far below the limits of the state, only the limit of growth holds."""
+    small = (f"growth={growth}", "first_step=0.001")
+    times = [0.0, *(gas("20x4x4", "sod", *small, steps=steps)["app"]["time"] for steps in (1, 2, 3))]
+    lengths = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert [b / a for a, b in itertools.pairwise(lengths)] == pytest.approx([growth] * 2, rel=1e-9)
+    end = times[2] + 0.25 * lengths[2]
+    assert gas("20x4x4", "sod", *small, f"end={end!r}")["app"]["time"] == pytest.approx(end, rel=1e-12)
+
+
+@pytest.mark.ids("DA6")
+def test_a_time_step_obeys_the_strictest_of_its_candidates(gas):
+    """Sod's tube: at first only sound limits a step, as a part of a cell over the speed of sound."""
+    sound, cell, courant = math.sqrt(1.4), 1 / 20, 0.5
+    record = gas("20x4x4", "sod", "first_step=1", "growth=100", "most_cycles=1", f"courant={courant}", steps=1)
+    assert record["app"]["time"] == pytest.approx(courant * cell / (math.sqrt(3) * sound), rel=0.05)
+    halved = gas("20x4x4", "sod", "first_step=1", "growth=100", "most_cycles=1", "courant=0.25", steps=1)
+    assert halved["app"]["time"] == pytest.approx(record["app"]["time"] / 2)
+
+
+@pytest.mark.ids("DA9")
+@pytest.mark.parametrize("ranks", [8, 12])
+def test_more_ranks_than_cores_give_the_same_bits(gas, ranks):
+    runs = [
+        gas("12x12x12", "random", "replay=1,1", words=("--ranks", str(count), "--form", form))
+        for count, form in ((1, "scalar"), (ranks, "lines"), (ranks, "fused"))
+    ]
+    assert len({record["verification"]["checksum"] for record in runs}) == 1
+    assert runs[1]["request"]["ranks"] == ranks
+
+
+@pytest.mark.ids("DE5")
+def test_the_thread_that_starts_others_is_pinned_to_a_core(gas):
+    words = ("--ranks", "1", "--threads", "2", "--piece", "1", "--temporaries", "freed")
+    environment = gas("12x12x12", "random", "replay=1", words=words)["environment"]
+    [cores] = environment["placement"]
+    assert environment["oversubscribed"] or len(cores) == 1
 
 
 @pytest.mark.ids("DA8")
@@ -258,6 +302,41 @@ def test_an_interior_process_sends_what_the_modelled_code_sends(cycles):
     assert stages == 2 * cycles + 7
     assert sends == 18 * cycles + 66
     assert size == 2_203_488 * cycles + 80_435_520
+
+
+@pytest.mark.ids("DA3", "DE3")
+@pytest.mark.parametrize(
+    ("strategy", "stage"),
+    [(STUDIED["strategy"], stage) for stage in ("limits", "predict", "accelerate", "cells-1", "nodes-1")]
+    + [("direct:corners,fields=type/p2p", stage) for stage in ("predict", "cells-1")],
+)
+def test_one_exchange_of_global_points_fills_all_26_ghost_regions_of_every_process(strategy, stage):
+    choice = bridge.Choice("hydro3d", (9, 9, 10), **STUDIED | {"strategy": strategy})
+    made, names = bridge.make_layout(choice), [one.name for one in bridge.step_of(choice).stages]
+    spec = one_of_each_kind(bridge.exchange_spec(choice, names.index(stage)))
+    plans = [bridge.make_plan(made, rank, spec) for rank in range(choice.ranks)]
+    blocks = [made.owned(rank) for rank in range(choice.ranks)]  # of which every point below needs one
+    layout = types.SimpleNamespace(owned=blocks.__getitem__, dims=made.dims, cells=made.cells, periodic=made.periodic)
+    for plan, field in zip(plans, exchange(layout, plans), strict=True):
+        filled = collections.defaultdict(set)
+        for (q, point), value in field.items():
+            assert value == identity(layout, plan.rank, point, spec.quantities[q])
+            filled[q].add(side_of(point, plan.owned[q]))
+        assert all(len(filled[q] - {(0, 0, 0)}) == 26 for q in range(len(spec.quantities)))
+
+
+def one_of_each_kind(spec: bridge.ExchangeSpec) -> bridge.ExchangeSpec:
+    """Return an exchange of one quantity of each centring, type and width with layers: the others go the same way."""
+    widths = spec.widths or ((spec.low, spec.high),) * len(spec.quantities)
+    with_layers = [(q, (low, high)) for q, (low, high) in zip(spec.quantities, widths, strict=True) if any(low + high)]
+    kinds = {(q.centring, q.type, width): (q, width) for q, width in with_layers}
+    quantities, widths = zip(*kinds.values(), strict=True)
+    return dataclasses.replace(spec, quantities=quantities, widths=widths)
+
+
+def side_of(point, box) -> tuple[int, ...]:
+    """Return the side of a box on which a point lies, by dimension: -1, 0 inside, 1."""
+    return tuple((p >= hi) - (p < lo) for p, lo, hi in zip(point, box.lo, box.hi, strict=True))
 
 
 @pytest.mark.ids("DA3")

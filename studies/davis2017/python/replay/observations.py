@@ -72,6 +72,14 @@ def stream() -> dict[tuple[str, str, int], float]:
     return {(r["machine"], r["kernel"], int(r["threads"])): float(r["bandwidth_GB_per_s"]) for r in rows}
 
 
+@functools.cache
+def solver_functions() -> dict[tuple[str, str], float]:
+    """Return seconds on 16,384 processes by function and solver: base, or coalesced with a single reduction. Table
+    A.78.
+    """
+    return {(r["function"], r["solver"]): float(r["time_s"]) for r in published("davis2017", "cg_functions_16384")}
+
+
 def decompositions() -> list[tuple[int, str, str]]:
     """Return processes, the process grid of table 4.2, and ours by prime factors."""
     return [
@@ -98,6 +106,7 @@ def markdown() -> str:
         f"Clock of process 0, flagged from {SLOW_CLOCK:.0%} below one process on (table 4.8)": clock_table(),
         "STREAM triad (tables A.4, A.8)": stream_table(),
         "CacheBench on Minerva, GB/s (table A.7)": cache_table(),
+        "Conjugate gradients on 16,384 processes: functions of both methods, s (table A.78)": solver_table(),
     }
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
 
@@ -165,3 +174,14 @@ def cache_table() -> str:
     ]
     titles = [f"{size // 1024} KiB" for size in WORKING_SETS]
     return tables.markdown(lines, ["operation", *titles], right=titles)
+
+
+def solver_table() -> str:
+    """Return the time of each function with and without joined reductions, and their sums."""
+    times = solver_functions()
+    functions = list(dict.fromkeys(function for function, _ in times))
+    rows = {name: (times[name, "base"], times[name, "coalesced"]) for name in functions}
+    rows["sum"] = (sum(base for base, _ in rows.values()), sum(joined for _, joined in rows.values()))
+    lines = [[name, f"{base:.2f}", f"{joined:.2f}", f"{joined - base:+.2f}"] for name, (base, joined) in rows.items()]
+    headers = ["function", "base", "coalesced", "difference"]
+    return tables.markdown(lines, headers, right=headers[1:])

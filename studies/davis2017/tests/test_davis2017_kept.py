@@ -1,0 +1,56 @@
+"""The kept runs of hydro3d against bars of the checklist: named time, memory management, the share of the remap."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from pathlib import Path
+
+import pytest
+
+from haloscope import records
+from haloscope.records.rows import Row
+from haloscope.report import components
+from haloscope_studies.davis2017 import study
+from haloscope_studies.davis2017.measured.experiments import APP
+
+KEPT = Path(__file__).resolve().parents[1] / "results" / "runs.jsonl.xz"
+SIZES = (24, 32, 40, 48, 56, 64, 72, 80, 96)
+LARGE = 64  # cells per side: smaller steps last a few milliseconds
+
+
+@pytest.fixture(scope="module")
+def serial() -> dict[int, Row]:
+    """The serial runs of the studied set-up, by cells per side."""
+    options = dataclasses.replace(study.DEFAULTS["quick"], sizes=SIZES, cores=2)
+    measured = study.measured_points(records.read(KEPT).records, options)
+    return {p.side: row for p, row in measured.items() if (p.app, p.experiment, p.letter) == (APP, "serial", "A")}
+
+
+@pytest.mark.ids("DB1")
+def test_named_timers_add_up_to_the_serial_walltime_but_for_half_a_percent(serial):
+    large = [row for side, row in serial.items() if side >= LARGE]
+    assert len(large) == 4
+    for row in large:
+        for record in row.records:
+            named = sum(t["seconds"]["mean"] for t in record["timers"] if t["component"] != "rest")
+            walltime = statistics.fmean(records.step_times(record))
+            assert named == pytest.approx(walltime, rel=0.005), record["id"]
+
+
+@pytest.mark.ids("DA8")
+def test_memory_management_takes_longer_the_more_cells_there_are(serial):
+    spent = [components.component(serial[side].records, "memory", "max") for side in sorted(serial)]
+    assert spent == sorted(spent) and spent[0] > 0 and len(set(spent)) == len(SIZES)
+
+
+@pytest.mark.ids("DA12")
+def test_the_remap_has_the_share_of_the_time_that_the_studied_one_has(serial):
+    """Madv takes 60 to 70 % of the serial time: here the stages of the remap, with their exchanges and boundaries."""
+    for side in (side for side in serial if side >= LARGE):
+        assert 0.6 <= statistics.median(map(share_of_the_remap, serial[side].records)) <= 0.7, side
+
+
+def share_of_the_remap(record: dict) -> float:
+    seconds = [(t["stage"], t["seconds"]["max"]) for t in record["timers"]]
+    return sum(s for stage, s in seconds if stage.startswith(("cells-", "nodes-"))) / sum(s for _, s in seconds)
