@@ -118,8 +118,8 @@ void sweep_row(int lo, int hi, int j, int k) {
       }
 }
 
-/// Takes a step in one parallel region: the master communicates first, while the others begin with the points that need no
-/// halo; then it joins them. Boundary points wait for the barrier behind both.
+/// Takes a step in one parallel region: the master communicates first, while the others begin with the points that need
+/// no halo; then it joins them. Boundary points wait for the barrier behind both.
 void take_step() {
 #pragma omp parallel
   {

@@ -1,8 +1,8 @@
 // A stand-in of CUDA for tests of the programs with a GPU: threads of a block are fibers of one CPU thread, blocks run
 // sequentially. Streams run their work when it is enqueued or, with IMITATED_STREAMS=late, when they are synchronised:
 // the two extremes of what a GPU may do. Memory begins with NaN. Launches `kernel<<<blocks, threads>>>(...)` must have
-// been replaced by `imitate([=] { kernel(...); }, blocks, threads)`. With IMITATED_CALLS, a program prints the numbers of
-// its launches and copies when it ends.
+// been replaced by `imitate([=] { kernel(...); }, blocks, threads)`. With IMITATED_CALLS, a program prints the numbers
+// of its launches and copies when it ends.
 #pragma once
 
 #include <ucontext.h>

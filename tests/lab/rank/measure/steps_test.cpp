@@ -1,4 +1,5 @@
-// Numbers of steps that make a repetition last as long as requested, on made-up machines, without a clock, and the barriers before clocks are read.
+// Numbers of steps that make a repetition last as long as requested, on made-up machines, without a clock; and the
+// barriers before clocks are read.
 #include "haloscope/rank/measure/steps.hpp"
 
 #include <gtest/gtest.h>
