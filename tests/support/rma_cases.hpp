@@ -31,6 +31,9 @@ inline std::vector<WordList> option_lists(const std::string& transport) {
   const WordList ways = transport == "rma-lock" ? WordList{"put", "get"} : WordList{"put", "get", "rget"};
   auto lists = product({ways, {"single", "per-message"}, {"message", "flag"}, {"", "separate"}});
   for (const WordList& words : product({ways, {"message", "flag"}, {"plain"}})) lists.push_back(words);
+  const WordList gets(ways.begin() + 1, ways.end());
+  for (const WordList& words : product({gets, {"single", "per-message"}, {"barrier"}, {"", "separate", "plain"}}))
+    lists.push_back(words);
   return lists;
 }
 

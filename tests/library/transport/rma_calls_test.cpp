@@ -84,6 +84,25 @@ TEST(RmaLock, SC4_GetNeedsNoBarrierAndLocksEachAccess) {
   EXPECT_EQ(loop.messages, 2 * accesses);
 }
 
+TEST(RmaLock, SC4_BarriersAroundTheGetsReplaceAllSignals) {
+  for (const char* transport : {"rma-lock", "rma-lockall"})
+    for (const bool periodic : {false, true}) {
+      Rig rig(row(rma_case(transport, {"barrier"}), periodic));
+      const Loop loop = loop_of(rig);
+      EXPECT_EQ(loop(&Calls::barriers), 2 * exchanges * rig.plan.rounds) << transport;
+      EXPECT_EQ(loop(&Calls::collectives), loop(&Calls::barriers)) << transport;
+      EXPECT_EQ(loop(&Calls::gets), exchanges * rig.plan.messages_out()) << transport;
+      EXPECT_EQ(loop.messages + loop(&Calls::puts) + loop(&Calls::atomics), 0) << transport;
+    }
+}
+
+TEST(RmaLock, SC4_BarriersWithPutsOrSignalsAreRefused) {
+  for (const char* transport : {"rma-lock", "rma-lockall"}) {
+    EXPECT_PART(error_of([&] { Strategy(std::string("ordered/") + transport + ":put,barrier"); }), "receiver fetches");
+    EXPECT_PART(error_of([&] { Strategy(std::string("ordered/") + transport + ":flag,barrier"); }), "drop one of them");
+  }
+}
+
 TEST(RmaLock, SC4_FlagsReplaceTheEmptyMessages) {
   for (const char* transport : {"rma-lock", "rma-lockall"}) {
     const Loop loop = loop_of(row(rma_case(transport, {"get", "flag"}), true));
@@ -99,8 +118,8 @@ TEST(RmaLockAll, SC8_OneLockAllAndOneUnlockAllPerWindow) {
     {
       Rig rig(row(rma_case("rma-lockall", options), true));
       const Loop loop = loop_of(rig);
-      for (auto which : {&Calls::lock_alls, &Calls::unlock_alls, &Calls::locks, &Calls::collectives})
-        EXPECT_EQ(loop(which), 0);
+      for (auto which : {&Calls::lock_alls, &Calls::unlock_alls, &Calls::locks}) EXPECT_EQ(loop(which), 0);
+      EXPECT_EQ(loop(&Calls::collectives), loop(&Calls::barriers));
     }
     const std::int64_t windows = calls().windows_allocated - before.windows_allocated;
     EXPECT_EQ(calls().lock_alls - before.lock_alls, windows);

@@ -14,7 +14,8 @@ class LockAllLink final : public PassiveLink {
     open();
   }
   ~LockAllLink() override { close(); }
-  bool must_be_awaited() const override { return options().rget; }  // a get into the fields cannot be cancelled
+  /// A get into the fields cannot be cancelled.
+  bool must_be_awaited() const override { return options().rget || PassiveLink::must_be_awaited(); }
 
  private:
   void enlist(const Window& window) override {

@@ -8,9 +8,11 @@ extern const TransportTraits rma_lockall_traits{
         "one-sided transfers inside one epoch that lasts as long as the link, completed by flushes or, rget, by "
         "requests; other options as for rma-lock",
     .colour = "#ff9da6",
-    .options = {"put", "get", "rget", "single", "per-message", "message", "flag", "plain", "separate"},
+    .options = {"put", "get", "rget", "single", "per-message", "message", "flag", "barrier", "plain", "separate"},
     .listed = {"", "flag", "rget"},
-    .rules = one_sided_rules({one_window_or_many(), message_or_flag()}, true),
-    .needs = {.always = {"rma-lockall-put"}, .with = {{"get", {"rma-lockall-get"}}, {"rget", {"rma-rget"}}}}};
+    .rules = one_sided_rules({one_window_or_many(), one_readiness()}, true),
+    .collective_options = {"barrier"},
+    .needs = {.always = {"rma-lockall-put"},
+              .with = {{"get", {"rma-lockall-get"}}, {"barrier", {"rma-lockall-get"}}, {"rget", {"rma-rget"}}}}};
 
 }  // namespace haloscope

@@ -3,6 +3,7 @@
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/comm/set_up_messages.hpp"
+#include "haloscope/comm/settle.hpp"
 #include "haloscope/core/spin.hpp"
 
 namespace haloscope {
@@ -129,6 +130,7 @@ void PassiveLink::open() {
   else
     make_common_windows(1, hints, [](int) { return 0; });
   for (const Window& window : windows()) enlist(window);
+  if (options().barrier) return;
   if (options().flag)
     signals_ = std::make_unique<FlagSignals>(*this);
   else
@@ -137,6 +139,7 @@ void PassiveLink::open() {
 
 void PassiveLink::close() {
   finish();
+  if (options().barrier) fetch({});  // a rank without messages takes part too
   signals_.reset();
   for (const Window& window : windows()) retire(window);
 }
@@ -153,9 +156,39 @@ void PassiveLink::begin(Ids ids, int slot) {
   }
 }
 
+void PassiveLink::post(Ids in, int slot) {
+  if (!options().barrier) return begin(in, slot);
+  for (int id : in) start(port(id), slot);
+}
+
 void PassiveLink::send(Ids out, int slot) {
-  begin(out, slot);
-  advance();
+  if (!options().barrier) {
+    begin(out, slot);
+    advance();
+    return;
+  }
+  for (int id : out) {
+    start(port(id), slot);
+    synchronise(window_of(id));  // packed bytes
+  }
+  open_ = true;
+}
+
+void PassiveLink::complete(Ids out, int) {
+  if (!options().barrier) return settle(out);
+  for (int id : out) settled_one(id);  // wait() of the same round has completed both directions
+}
+
+void PassiveLink::fetch(Ids in) {
+  if (!open_) return;
+  meet(comm(), yield());
+  for (int id : in) issue(id);
+  for (int id : in) {
+    for (Spin spin(yield()); !completed(id);) spin.again();
+    settled_one(id);
+  }
+  meet(comm(), yield());
+  open_ = false;
 }
 
 /// Starts all transfers that may start before it completes any, so that they overlap.

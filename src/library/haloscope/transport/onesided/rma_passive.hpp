@@ -5,6 +5,9 @@
 //   get: sender "the bytes are packed"  -> receiver gets -> "they have been read"
 // Only wait() and complete() wait for another rank, and each of them moves all messages in flight, so messages are
 // independent of each other.
+//
+// With option `barrier` all ranks meet instead, once they have packed and again once they have read: the passive form of
+// Jacobi in Schroeter 2021, 5.2. Rounds are then collective.
 #pragma once
 
 #include <memory>
@@ -26,12 +29,14 @@ class Signals {
 
 class PassiveLink : public WindowLink {
  public:
-  void post(Ids in, int slot) override { begin(in, slot); }
+  void post(Ids in, int slot) override;
   void send(Ids out, int slot) override;
-  bool test(Ids in, int) override { return settled(in); }
-  void wait(Ids in, int) override { settle(in); }
-  bool test_complete(Ids out, int) override { return settled(out); }
-  void complete(Ids out, int) override { settle(out); }
+  bool test(Ids in, int) override { return options().barrier ? !open_ : settled(in); }
+  void wait(Ids in, int) override { options().barrier ? fetch(in) : settle(in); }
+  bool test_complete(Ids out, int) override { return options().barrier ? !open_ : settled(out); }
+  void complete(Ids out, int) override;
+  Blocks blocks() const override { return options().barrier ? Blocks::always : WindowLink::blocks(); }
+  bool arrives_in_wait() const override { return options().barrier; }
 
  protected:
   PassiveLink(const LinkContext& context, const RmaOptions& options);
@@ -57,6 +62,8 @@ class PassiveLink : public WindowLink {
   enum class Stage : std::uint8_t { idle, awaiting, issued };
 
   void begin(Ids ids, int slot);
+  /// Gets all messages of a round between two barriers. Collective.
+  void fetch(Ids in);
   void advance();
   void settled_one(int id);
   bool settled(Ids ids);
@@ -65,9 +72,10 @@ class PassiveLink : public WindowLink {
   /// Returns the number of a message's signals in the slot that is being exchanged.
   int signal(int id) const { return id * slots() + port(id).slot; }
 
-  std::unique_ptr<Signals> signals_;
-  std::vector<Stage> stages_;  // by message
-  std::vector<int> active_;    // messages that are not idle
+  std::unique_ptr<Signals> signals_;  // none with barriers
+  std::vector<Stage> stages_;         // by message
+  std::vector<int> active_;           // messages that are not idle
+  bool open_ = false;                 // barrier: between send() and wait() of a round
 };
 
 }  // namespace haloscope

@@ -9,8 +9,10 @@ inline std::vector<OptionRule> one_window_or_many() {
   return one_of({"single", "per-message"}, "there is one window or one per message; drop one of them");
 }
 
-inline std::vector<OptionRule> message_or_flag() {
-  return one_of({"message", "flag"}, "readiness is signalled in one of these ways; drop one of them");
+inline std::vector<OptionRule> one_readiness() {
+  auto rules = one_of({"message", "flag", "barrier"}, "readiness is announced in one of these ways; drop one of them");
+  rules.push_back({{"put", "barrier"}, "after a barrier the receiver fetches; drop one of them"});
+  return rules;
 }
 
 /// @param requests  true: the transport supports gets with requests.

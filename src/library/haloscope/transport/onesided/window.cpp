@@ -18,10 +18,11 @@
 namespace haloscope {
 
 RmaOptions RmaOptions::parse(const std::vector<std::string>& words) {
-  return {.get = has(words, "get") || has(words, "rget"),
+  return {.get = has(words, "get") || has(words, "rget") || has(words, "barrier"),
           .per_message = has(words, "per-message"),
           .split = has(words, "split"),
           .flag = has(words, "flag"),
+          .barrier = has(words, "barrier"),
           .rget = has(words, "rget"),
           .plain = has(words, "plain"),
           .separate = has(words, "separate")};

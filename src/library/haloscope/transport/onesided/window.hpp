@@ -27,6 +27,7 @@ struct RmaOptions {
   bool per_message = false;  ///< a window per message instead of one for all
   bool split = false;        ///< fence: one window per rank and its peers, so that fences are local
   bool flag = false;         ///< locks: readiness by flags in the waiter's memory instead of empty messages
+  bool barrier = false;      ///< locks: barriers of all ranks around the gets of a round instead of signals
   bool rget = false;         ///< lock_all: gets with a request, completed one by one
   bool plain = false;        ///< no info keys, no assertions
   bool separate = false;     ///< locks: precautions of the separate memory model even if MPI reports the unified one

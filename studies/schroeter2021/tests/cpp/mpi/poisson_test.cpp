@@ -49,6 +49,17 @@ TEST(Poisson, SB1_SC1_SC2_SC3_SC4_EveryLegalStrategyScheduleAndDepthGivesTheByte
   EXPECT_GE(ran, number / stride / 2);
 }
 
+TEST(Poisson, SC4_JacobiWithBarriersAroundGetsGivesTheSameBytes) {
+  for (const char* strategy : {"direct/rma-lock:get,barrier", "direct/rma-lockall:get,barrier"})
+    for (const char* schedule : {"bulk", "split"}) {
+      Choice c = choice_of("jacobi", 1);
+      c.strategy = strategy;
+      c.schedule = schedule;
+      ASSERT_EQ(illegal(c), "") << strategy;
+      expect_sequential(c, 5, 1);
+    }
+}
+
 TEST(Poisson, SB1_JacobiOnA2dProcessGridGivesTheSameBytes) {
   Choice c = choice_of("jacobi", 2);
   c.process_grid = "square";
