@@ -63,6 +63,7 @@ def report(found: Sequence[dict], options: Options) -> str:
         "Pieces of a threaded sweep": scaling.pieces(measured),
         "A barrier before each exchange": scaling.barriers(measured),
         "Memory management": scaling.memory(measured),
+        "Parts of a product of conjugate gradients": scaling.products(measured),
     }
     return "\n\n".join(f"### {title}\n\n{body}" for title, body in sections.items())
 

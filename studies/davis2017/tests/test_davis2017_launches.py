@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from haloscope import bridge
 from haloscope.records import stats
 from haloscope.records.rows import Row, group_rows
 from haloscope_studies.davis2017 import study
@@ -124,6 +125,44 @@ def test_the_sweep_over_pieces_has_a_row_for_each_and_compares_it_with_even_shar
         ["16", "1062"],
     ]
     assert [line[2].split(" ")[0] for line in lines] == ["0.50", "0.67", "0.80", "0.89", "0.94"]
+
+
+@pytest.mark.ids("DG2")
+def test_a_product_has_its_four_parts_next_to_those_of_the_study_on_as_many_ranks():
+    def timer(name: str, mean: float, stage: str = "multiply") -> dict:
+        return {"stage": stage, "name": name, "seconds": {"mean": mean}}
+
+    seconds = {
+        "post": 1e-5,
+        "pack": 2e-5,
+        "send": 4e-5,
+        "wait": 1e-4,
+        "unpack": 2e-4,
+        "complete": 4e-4,
+        "multiply": 2e-3,
+    }
+    timers = [timer(name, mean) for name, mean in seconds.items()] + [timer("direction", 9.0, "update")]
+    row = row_of([1.0, 1.0], timers=timers, phases_s={"outer": {"mean": 5e-4}})
+    points = [experiments.Point("product", "A", 50, pes, app=experiments.CG) for pes in (2, 3)]
+    lines = section(f"### Parts\n{scaling.products(dict.fromkeys(points, row))}", "Parts")
+    assert [(line[2], float(line[3])) for line in lines[:4]] == [
+        ("VecScatterBegin", 0.07),
+        ("Multiply", 1.5),
+        ("VecScatterEnd", 0.7),
+        ("MultiplyAdd", 0.5),
+    ]
+    assert [line[4] for line in lines] == ["0.019", "4.240", "0.032", "0.579", "", "", "", ""]
+
+
+@pytest.mark.ids("DG2")
+def test_the_product_is_the_only_sweep_of_its_stage_and_exchanges():
+    point = experiments.Point("product", "A", experiments.CG_SIDE, 2, app=experiments.CG)
+    request = experiments.planned(TWO_CORES)[point]
+    stages = {stage.name: [sweep.name for sweep in stage.sweeps] for stage in bridge.step_of(request.choice).stages}
+    assert stages[scaling.PRODUCT_STAGE] == ["multiply"] and request.choice.cells == (50, 50, 100)
+    for number, name in enumerate(stages):
+        plan = bridge.make_plan(bridge.make_layout(request.choice), 0, bridge.exchange_spec(request.choice, number))
+        assert bool(plan.sent()) == (name == scaling.PRODUCT_STAGE)
 
 
 @pytest.mark.ids("DF3")

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haloscope import bridge, records
+from haloscope_studies.davis2017.measured import experiments
 from plan_cases import exchange, identity
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -146,15 +147,32 @@ def test_a_time_step_obeys_the_strictest_of_its_candidates(gas):
     assert halved["app"]["time"] == pytest.approx(record["app"]["time"] / 2)
 
 
+EVERY_VARIANT = "".join(v.letter for v in experiments.VARIANTS)
+
+
 @pytest.mark.ids("DA9")
-@pytest.mark.parametrize("ranks", [8, 12])
-def test_more_ranks_than_cores_give_the_same_bits(gas, ranks):
-    runs = [
-        gas("12x12x12", "random", "replay=1,1", words=("--ranks", str(count), "--form", form))
-        for count, form in ((1, "scalar"), (ranks, "lines"), (ranks, "fused"))
-    ]
-    assert len({record["verification"]["checksum"] for record in runs}) == 1
-    assert runs[1]["request"]["ranks"] == ranks
+@pytest.mark.parametrize(
+    ("ranks", "letters"),
+    [
+        (8, "CM"),
+        (12, "AFHLM"),
+        *(pytest.param(ranks, EVERY_VARIANT, marks=pytest.mark.long) for ranks in (8, 12)),
+    ],
+)
+def test_variants_give_the_bits_of_one_rank_on_more_ranks_than_cores(gas, ranks, letters):
+    expected = gas("12x12x12", "random", "replay=1,1")["verification"]["checksum"]
+    for variant in (v for v in experiments.VARIANTS if v.letter in letters):
+        settings, words = words_of(variant, ranks)
+        record = gas("12x12x12", "random", "replay=1,1", *settings, words=words)
+        assert record["request"]["ranks"] == ranks
+        assert record["verification"]["checksum"] == expected, variant.letter
+
+
+def words_of(variant: experiments.Variant, ranks: int) -> tuple[list[str], tuple[str, ...]]:
+    """Return the settings and the other words of a run of a variant; two threads a rank where it has threads."""
+    fields = {**experiments.STUDIED, **variant.choice, "ranks": ranks, "threads": 1 + (variant.pes == "threads")}
+    settings = [f"{name}={value}" for name, value in fields.pop("set")]
+    return settings, tuple(word for name, value in fields.items() for word in (f"--{name}", str(value)))
 
 
 @pytest.mark.ids("DE5")

@@ -18,10 +18,13 @@ from haloscope.studies import Options, published
 
 APP, CG = "hydro3d", "cg3d"
 CG_SECONDS = 0.05  # of a repetition
+CG_SIDE = 50  # cells of a rank's block per side in chapter 7
+# A stage of this method has the product alone, so that its parts have separate timers. Source: section 7, MatMult.
+PRODUCT = {"form": "plain", "schedule": "split", "set": (("method", "pipelined"),)}
 ORDERED, DIRECT = "ordered:corners,fields=type/p2p", "direct:corners,fields=type/p2p"
 STUDIED = {"strategy": ORDERED, "temporaries": "freed", "set": (("collectives", "studied"),)}
 QUICK_REPLAY = "2,1,1"  # steps with 1, 2, 3 sub-cycles
-WEAK = ("weak", "single-reduction")  # experiments in which every rank has a block of the point's size
+WEAK = ("weak", "single-reduction", "product")  # experiments in which every rank has a block of the point's size
 MOST_STEPS = 10**6  # a replay ends by itself
 
 
@@ -84,7 +87,8 @@ PIECES = (1, 2, 4, 8, 16)  # of the block-size sweep (table A.64)
 @dataclass(frozen=True)
 class Point:
     """One run: its experiment, its variant, cells per side (of a rank's block in the experiments of WEAK), processing
-    elements. Conjugate gradients have the scalings of one variant, and runs with joined reductions."""
+    elements. Conjugate gradients have the scalings of one variant, runs with joined reductions, and runs with a
+    separate product."""
 
     experiment: str
     letter: str
@@ -127,6 +131,8 @@ def request(point: Point, options: Options) -> Request:
 
 def cg_fields(point: Point) -> dict:
     """Return the fields of the choice of a point of cg3d, without the grid."""
+    if point.experiment == "product":
+        return {"ranks": point.pes, **PRODUCT}
     joined = point.experiment == "single-reduction"
     return {"ranks": point.pes, "set": (("method", "single-reduction"),) if joined else ()}
 
@@ -176,6 +182,8 @@ def points(options: Options) -> Iterator[Point]:
     largest, middle = options.sizes[-1], options.sizes[len(options.sizes) // 2]
     for pes in counts:
         yield Point("single-reduction", "A", middle, pes, app=CG)
+        if pes > 1:
+            yield Point("product", "A", CG_SIDE, pes, app=CG)
     for pes in dict.fromkeys((1, counts[-1])):
         for variant in VARIANTS:
             if pes == 1 and (variant.pes == "threads" or variant.choice.get("schedule") or variant.letter == "F"):

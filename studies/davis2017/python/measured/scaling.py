@@ -19,6 +19,7 @@ from haloscope_studies.davis2017.measured.experiments import APP, PIECES, VARIAN
 Measured = Mapping[Point, Row]
 MS = 1e3
 WORTH = 0.02  # of a step: smaller components are not judged
+PRODUCT_STAGE = "multiply"  # of cg3d
 LEAST_PART = 0.005  # of a step, of parts against their line
 
 
@@ -320,6 +321,51 @@ def pieces(measured: Measured) -> str:
         return "Threads take pieces where there are two of them at least."
     table = tables.markdown(lines, ["layers a piece", "step (ms)", "x as fast as even shares"], right=("step (ms)",))
     return f"{table}\n\n{launches.STATISTIC}"
+
+
+def products(measured: Measured) -> str:
+    """Return the parts of a product with the matrix, means over ranks, with the study's times of as many ranks (table
+    A.74)."""
+    printed = {
+        (int(row["pes"]), row["part"]): float(row["time_s"]) for row in published("davis2017", "cg_matmult_parts")
+    }
+    lines = []
+    for p, row in measured.items():
+        if p.experiment == "product":
+            for part, measure in PARTS_OF_PRODUCT.items():
+                times = [MS * launches.mean(row, measure).value, MS * printed.get((p.pes, part), 0.0)]
+                lines.append([p.pes, f"{p.side}^3", part, *(number(t) if t else "" for t in times)])
+    if not lines:
+        return "A product has parts where two ranks exchange: it needs two processing elements."
+    headers = ["PEs", "block", "part", "ms", "published"]
+    return tables.markdown(lines, headers, right=headers[3:])
+
+
+def _of_timers(*names: str) -> launches.Measure:
+    """Return the measure of some timers of the product's stage: seconds per step, the mean over ranks."""
+    wanted = {(PRODUCT_STAGE, name) for name in names}
+    return lambda found: statistics.median(
+        sum(t["seconds"]["mean"] for t in record["timers"] if (t["stage"], t["name"]) in wanted) for record in found
+    )
+
+
+def _add(found: Sequence[Mapping]) -> float:
+    """Return seconds per step of the cells that wait for messages: of all stages only the product's has them."""
+    return float(statistics.median(record["phases_s"].get("outer", {}).get("mean", 0.0) for record in found))
+
+
+def _multiply(found: Sequence[Mapping]) -> float:
+    """Return seconds per step of the cells that need no message."""
+    return _of_timers("multiply")(found) - _add(found)
+
+
+# The parts by the names of the study: start of messages, cells inside, end of messages, cells that wait for them.
+PARTS_OF_PRODUCT: Mapping[str, launches.Measure] = {
+    "VecScatterBegin": _of_timers("post", "pack", "send"),
+    "Multiply": _multiply,
+    "VecScatterEnd": _of_timers("wait", "unpack", "complete"),
+    "MultiplyAdd": _add,
+}
 
 
 def barriers(measured: Measured) -> str:
