@@ -32,6 +32,11 @@ std::int64_t& calls_until_refusal() {
   return left;
 }
 
+IsendHook& on_isend() {
+  thread_local IsendHook hook;
+  return hook;
+}
+
 double& pause_after_send_s() {
   static double seconds = 0;
   return seconds;
@@ -64,7 +69,29 @@ int make_window(const MPI_Win* made, Make call) {
 
 int asserted(int modes) {
   calls().asserted += modes != 0;
+  calls().assertions |= modes;
   return modes;
+}
+
+void note_hints(MPI_Info info) {
+  if (info == MPI_INFO_NULL) return;
+  ++calls().hinted_windows;
+  int keys = 0;
+  PMPI_Info_get_nkeys(info, &keys);
+  for (int number = 0; number < keys; ++number) {
+    char key[MPI_MAX_INFO_KEY + 1];
+    PMPI_Info_get_nthkey(info, number, key);
+    calls().hints.insert(key);
+  }
+}
+
+bool is_own(int target, MPI_Win window) {
+  MPI_Group group;
+  int rank = 0;
+  PMPI_Win_get_group(window, &group);
+  PMPI_Group_rank(group, &rank);
+  PMPI_Group_free(&group);
+  return rank == target;
 }
 
 std::int64_t bytes_of(int count, MPI_Datatype type) {
@@ -108,6 +135,7 @@ extern "C" {
 
 int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
   note(bytes_of(count, type));
+  if (on_isend()) on_isend()(data, count, type, to, tag);
   const int error = PMPI_Isend(data, count, type, to, tag, comm, request);
   if (pause_after_send_s() > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause_after_send_s()));
   return error;
@@ -245,7 +273,7 @@ int MPI_Win_create(void* base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm
 }
 int MPI_Win_allocate(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* window) {
   ++calls().windows_allocated;
-  calls().hinted_windows += info != MPI_INFO_NULL;
+  note_hints(info);
   return make_window(window, [&] { return PMPI_Win_allocate(bytes, unit, info, comm, base, window); });
 }
 int MPI_Win_allocate_shared(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* window) {
@@ -319,6 +347,7 @@ int MPI_Win_start(MPI_Group group, int modes, MPI_Win window) {
 }
 int MPI_Win_lock(int kind, int target, int modes, MPI_Win window) {
   ++calls().locks;
+  calls().own_locks += is_own(target, window);
   return PMPI_Win_lock(kind, target, asserted(modes), window);
 }
 int MPI_Win_unlock(int target, MPI_Win window) {
@@ -328,6 +357,10 @@ int MPI_Win_unlock(int target, MPI_Win window) {
 int MPI_Win_lock_all(int modes, MPI_Win window) {
   ++calls().lock_alls;
   return PMPI_Win_lock_all(asserted(modes), window);
+}
+int MPI_Win_sync(MPI_Win window) {
+  ++calls().syncs;
+  return PMPI_Win_sync(window);
 }
 int MPI_Win_unlock_all(MPI_Win window) {
   ++calls().unlock_alls;

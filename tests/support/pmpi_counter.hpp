@@ -2,8 +2,13 @@
 // and the calls that they refuse.
 #pragma once
 
+#include <mpi.h>
+
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
+#include <string>
 
 namespace haloscope::test {
 
@@ -17,11 +22,15 @@ struct Calls {
   std::int64_t fences = 0;
   std::int64_t largest_fence_group = 0;
   std::int64_t locks = 0, unlocks = 0, lock_alls = 0, unlock_alls = 0;
+  std::int64_t own_locks = 0;                ///< of this rank's part of a window
+  std::int64_t syncs = 0;                    ///< MPI_Win_sync
   std::int64_t exposures = 0, accesses = 0;  ///< MPI_Win_post, MPI_Win_start
   std::int64_t puts = 0, gets = 0, request_gets = 0, atomics = 0;
   std::int64_t windows_allocated = 0, windows_created = 0;  ///< memory from MPI, memory of the user
   std::int64_t hinted_windows = 0;                          ///< made with info keys
+  std::set<std::string> hints;                              ///< these keys
   std::int64_t asserted = 0;                                ///< synchronisation calls with an assertion
+  int assertions = 0;                                       ///< these assertions, joined
 };
 Calls& calls();
 
@@ -36,6 +45,10 @@ Held& held();
 /// The number of further calls that make requests, datatypes, communicators or windows on this rank before MPI refuses
 /// one; negative: it refuses none.
 std::int64_t& calls_until_refusal();
+
+/// Called with every MPI_Isend of this thread, if it is set.
+using IsendHook = std::function<void(const void* data, int count, MPI_Datatype type, int to, int tag)>;
+IsendHook& on_isend();
 
 /// The time that this rank sleeps after each MPI_Isend, which then has left. Seconds.
 double& pause_after_send_s();

@@ -157,6 +157,53 @@ TEST(Rma, SF1_PlainGivesNeitherHintsNorAssertions) {
     }
 }
 
+/// The hints and assertions of a transport, without those that depend on sizes.
+struct Promises {
+  const char* transport;
+  WordList options;
+  std::set<std::string> hints;
+  int assertions;
+};
+
+TEST(Rma, SF1_EachFormPromisesWhatItKeeps) {
+  const int fence = MPI_MODE_NOPRECEDE | MPI_MODE_NOSTORE | MPI_MODE_NOSUCCEED | MPI_MODE_NOPUT;
+  const std::set<std::string> ordering{"accumulate_ordering", "same_disp_unit"};
+  const std::set<std::string> flags{"accumulate_ordering", "accumulate_ops", "same_disp_unit"};
+  const Promises all[] = {{"rma-fence", {"put"}, {"no_locks", "same_disp_unit"}, fence},
+                          {"rma-fence", {"get"}, {"no_locks", "same_disp_unit"}, fence},
+                          {"rma-pscw", {"put"}, {"no_locks", "same_disp_unit"}, MPI_MODE_NOSTORE},
+                          {"rma-pscw", {"get"}, {"no_locks", "same_disp_unit"}, MPI_MODE_NOPUT},
+                          {"rma-lock", {"put"}, ordering, MPI_MODE_NOCHECK},
+                          {"rma-lock", {"get", "barrier"}, ordering, MPI_MODE_NOCHECK},
+                          {"rma-lock", {"get", "flag"}, flags, MPI_MODE_NOCHECK},
+                          {"rma-lockall", {"put"}, ordering, MPI_MODE_NOCHECK},
+                          {"rma-lockall", {"get", "flag"}, flags, MPI_MODE_NOCHECK}};
+  for (const Promises& expected : all)
+    for (const bool plain : {false, true}) {
+      WordList options = expected.options;
+      if (plain) options.push_back("plain");
+      calls() = {};
+      loop_of(row(rma_case(expected.transport, options), true));
+      const Case described = rma_case(expected.transport, options);
+      calls().hints.erase("same_size");
+      EXPECT_EQ(calls().hints, plain ? std::set<std::string>{} : expected.hints) << describe(described);
+      if (world_size() > 1) {
+        EXPECT_EQ(calls().assertions, plain ? 0 : expected.assertions) << describe(described);
+      }
+    }
+}
+
+/// Every access of a rank to its own segment of a window is in an epoch (locks) or next to MPI_Win_sync (lock_all).
+TEST(Rma, SF2_EachLocalAccessIsSynchronised) {
+  for (const WordList& options : {WordList{"put", "separate"}, {"get", "separate"}, {"barrier", "separate"}})
+    for (const std::string transport : {"rma-lock", "rma-lockall"}) {
+      Rig rig(row(rma_case(transport, options), true));
+      const Loop loop = loop_of(rig);
+      const std::int64_t accesses = exchanges * rig.plan.messages_out();  // as many segments as messages each way
+      EXPECT_EQ(loop(transport == "rma-lock" ? &Calls::own_locks : &Calls::syncs), accesses) << transport;
+    }
+}
+
 TEST(Rma, SF2_TheMemoryModelThatMpiNamesIsReported) {
   void* data = nullptr;
   MPI_Win window;

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "haloscope/error.hpp"
 #include "haloscope/rank/watch/inject.hpp"
@@ -55,6 +57,50 @@ TEST(Poisson, SB4_SD1_SD2_SD3_EverySchemeStopsThePipelineInOneIteration) {
     for (double precision : {3e-2, 5e-3}) expect_pipeline_stop(choice_of("gauss-seidel", 1), scheme.name, precision);
 }
 
+/// Returns the iteration in which the last rank decides to stop, by its answers to rank 0; 0 on other ranks.
+std::int64_t decided(const Choice& choice) {
+  std::vector<double> answers;
+  on_isend() = [&](const void* data, int count, MPI_Datatype type, int to, int tag) {
+    if (to == 0 && tag == 1 && count == 1 && type == MPI_DOUBLE) answers.push_back(*static_cast<const double*>(data));
+  };
+  const Solved s = solve(choice, 100000);
+  on_isend() = {};
+  if (world_rank() + 1 < world_size()) return 0;
+  EXPECT_EQ(static_cast<std::int64_t>(answers.size()), s.progress.steps) << "an answer for each iteration";
+  return std::find(answers.begin(), answers.end(), 1.0) - answers.begin() + 1;
+}
+
+TEST(Poisson, SD1_SD2_SD3_EverySchemeDecidesInTheSameIteration) {
+  if (world_size() == 1) GTEST_SKIP() << "one rank sends no decision";
+  for (double precision : {3e-2, 5e-3}) {
+    const Choice c = start_from(choice_of("gauss-seidel", 1), "zero");
+    Sequential expected(c);
+    std::int64_t iteration = 1;
+    while (expected.iterate() >= precision) ++iteration;
+    for (const auto& scheme : reduction_schemes()) {
+      const std::int64_t found = decided(until(c, precision, scheme.name));
+      EXPECT_EQ(found, world_rank() + 1 < world_size() ? 0 : iteration) << scheme.name << " " << precision;
+    }
+  }
+}
+
+TEST(Poisson, SE5_APassiveLinkCarriesLinesBetweenNodes) {
+  if (world_size() < 2) GTEST_SKIP() << "one rank has no second node";
+  const auto nodes = emulated_nodes(world_size(), 2, Placement::block);
+  const auto node = [&](int rank) { return nodes[static_cast<std::size_t>(std::clamp(rank, 0, world_size() - 1))]; };
+  const int here = world_rank();
+  const bool at_border = node(here - 1) != node(here) || node(here) != node(here + 1);
+  for (const char* strategy : {"ordered/shared+rma-lock:get", "ordered/shared:packed+rma-lockall:get"})
+    for (const char* scheme : {"chain", "all-to-last"}) {
+      Choice c = choice_of("gauss-seidel", 1);
+      c.strategy = strategy;
+      c.nodes = 2;
+      const std::int64_t before = calls().gets;
+      expect_pipeline_stop(c, scheme, 5e-3);
+      EXPECT_EQ(calls().gets > before, at_border) << strategy << " " << scheme;
+    }
+}
+
 TEST(Poisson, SE5_LinksInSharedMemoryGoWithResidualsInMessages) {
   for (const char* strategy : {"ordered/shared", "ordered/shared:packed", "ordered/shared+rma-lockall"})
     for (const char* scheme : {"chain", "all-to-last"}) {
@@ -97,6 +143,17 @@ TEST(Poisson, SD2_TheChainSendsOneMessagePerRankAndIteration) {
   const std::int64_t without = messages(30, 0) - messages(10, 0);
   const std::int64_t with = messages(30, 1e-300) - messages(10, 1e-300);
   EXPECT_EQ(with - without, world_size() > 1 ? 20 : 0);
+}
+
+TEST(Poisson, SD2_TheOneSidedChainPutsOnePerRankAndIteration) {
+  const Choice c = start_from(choice_of("gauss-seidel", 1), "random");
+  const auto puts = [&](std::int64_t iterations) {
+    const std::int64_t before = calls().puts;
+    solve(until(c, 1e-300, "chain-pscw"), iterations);
+    return calls().puts - before;
+  };
+  const std::int64_t few = puts(10);
+  EXPECT_EQ(puts(30) - few, world_rank() + 1 < world_size() ? 20 : 0);
 }
 
 /// Lets the last rank begin an iteration only when rank 0 has begun the next one.

@@ -124,6 +124,20 @@ TEST(Poisson, SC6_SC7_DelaysDoNotBreakTheReadinessOfLines) {
     }
 }
 
+TEST(Poisson, SC7_ThePipelineAnnouncesItsLinesByMessagesOfLength0) {
+  const auto sent_in = [&](std::int64_t iterations) {
+    Choice c = choice_of("gauss-seidel", 1);
+    c.strategy = "ordered/rma-lock:get,message";
+    test::sent() = {};
+    solve(start_from(c, "random"), iterations);
+    return test::sent();
+  };
+  const Sent few = sent_in(10), many = sent_in(30);
+  const int neighbours = (world_rank() > 0) + (world_rank() + 1 < world_size());
+  EXPECT_EQ(many.messages - few.messages, 20 * 2 * neighbours) << "that a line is ready, and that it has been read";
+  EXPECT_EQ(many.bytes, few.bytes);
+}
+
 TEST(Poisson, SC5_SC8_ThePipelineOverOneSidedLinesNeedsNoMessageAndNoCollective) {
   const auto count = [&](const char* strategy, std::int64_t iterations) {
     Choice c = choice_of("gauss-seidel", 1);
