@@ -32,9 +32,8 @@ NAMES = studies.names()
 def command(name: str | None, recorded: tuple[Path, ...], slurm: Path | None, replay: bool, **changes: Any) -> int:
     """Run the study NAME: measure, verify, and print its tables. Without a name, list the studies.
 
-    Without --quick the study's own sizes and repetitions are used, which takes hours. With --lab N the ranks run on
-    hosts of an emulated cluster, joined by a network of the requested latency and bandwidth. --replay needs neither a
-    cluster nor MPI; it ends with code 1 when a result misses its bar and no documented reason explains it.
+    Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
+    nor MPI; it ends with code 1 when a result misses its bar and no documented reason explains it.
     """
     from haloscope import records
     from haloscope.measure import campaign
