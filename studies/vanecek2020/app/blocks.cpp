@@ -62,6 +62,7 @@ Json described(const BlocksRequest& r, int ranks) {
           {"bytes", bytes},
           {"grid", c.workload.grid},
           {"threads", c.workload.threads},
+          {"type", to_word(c.type)},
           {"scheme", to_word(c.scheme)},
           {"sides", c.sides},
           {"variant", to_string(c.variant)},
@@ -156,15 +157,16 @@ Json look_in_detail(MPI_Comm comm, BlocksFlow& flow, const BlocksRequest& r, con
 }  // namespace
 
 BlocksRequest blocks_request(const Json& json, const std::string& id) try {
-  const std::vector<std::string> known{"workload", "bytes",      "threads",  "scheme",  "sides",
-                                       "variant",  "device",     "check",    "detail",  "ranks",
-                                       "warmup",   "iterations", "timeline", "limit_s", "repetitions"};
+  const std::vector<std::string> known{"workload",   "bytes",    "threads", "scheme",     "sides", "type",
+                                       "variant",    "device",   "check",   "detail",     "ranks", "warmup",
+                                       "iterations", "timeline", "limit_s", "repetitions"};
   for (const auto& [name, value] : json.items())
     if (!has(known, name)) throw UsageError(unknown_name("field of a request of blocks", name, known));
   BlocksRequest r;
   r.id = id;
   r.device = device::find_backend(json.value("device", std::string("auto"))).name;
   r.context.workload = workload_of(json);
+  r.context.type = word_of(json, "type", r.context.type);
   r.context.scheme = word_of(json, "scheme", r.context.scheme);
   r.context.sides = number_of(json, "sides", 1, 1, most_blocks / r.context.workload.blocks());
   r.context.variant = parse_variant(json.value("variant", std::string("baseline")));

@@ -12,23 +12,39 @@ HALOSCOPE_FUNCTION double value_of(const BlocksLaunch& l, int side, int number) 
   return static_cast<double>(((l.iteration + 1) * l.sides + side) * l.numbers + number);
 }
 
-/// Packs a part: thread t of T writes elements t, t + T, ...
-HALOSCOPE_FUNCTION void pack_part(const Team& team, const BlocksLaunch& l, const BlockEntry& e, std::int64_t begin,
-                                  std::int64_t end) {
+/// Calls `work` with a zero of the type.
+template <class Work>
+HALOSCOPE_FUNCTION void with_type(ElementType type, Work work) {
+  switch (type) {
+    case ElementType::f64:
+      return work(double{});
+    case ElementType::f32:
+      return work(float{});
+    case ElementType::i32:
+      return work(std::int32_t{});
+  }
+}
+
+/// Packs a part of elements T: thread t of n writes elements t, t + n, ...
+template <class T>
+HALOSCOPE_FUNCTION void pack_elements(const Team& team, const BlocksLaunch& l, const BlockEntry& e, std::int64_t begin,
+                                      std::int64_t end) {
   const double value = value_of(l, e.side, e.number);
+  T* const out = static_cast<T*>(e.out);
   team.each([&](int thread) {
-    for (std::int64_t i = begin + thread; i < end; i += team.threads())
-      e.out[i] = value + l.slope * static_cast<double>(i);
+    for (std::int64_t i = begin + thread; i < end; i += team.threads()) out[i] = element_at<T>(value, l.slope, i);
   });
 }
 
-/// Unpacks a part: thread t of T checks element (size / T) t, or elements t, t + T, ...
-HALOSCOPE_FUNCTION void unpack_part(const Team& team, const BlocksLaunch& l, int block, const BlockEntry& e,
-                                    std::int64_t begin, std::int64_t end) {
+/// Unpacks a part of elements T: thread t of n checks element (size / n) t, or elements t, t + n, ...
+template <class T>
+HALOSCOPE_FUNCTION void unpack_elements(const Team& team, const BlocksLaunch& l, int block, const BlockEntry& e,
+                                        std::int64_t begin, std::int64_t end) {
   const double value = value_of(l, e.source, e.number);
+  const T* const in = static_cast<const T*>(e.in);
   const auto look = [&](std::int64_t i) {
-    const double expected = value + l.slope * static_cast<double>(i), found = load_fresh(e.in + i);
-    if (found != expected) l.faults[block] = {i, expected, found};
+    const T expected = element_at<T>(value, l.slope, i), found = load_fresh(in + i);
+    if (found != expected) l.faults[block] = {i, static_cast<double>(expected), static_cast<double>(found)};
   };
   team.each([&](int thread) {
     if (l.every)
@@ -36,6 +52,16 @@ HALOSCOPE_FUNCTION void unpack_part(const Team& team, const BlocksLaunch& l, int
     else if (begin < end)
       look(begin + (end - begin) / team.threads() * thread);
   });
+}
+
+HALOSCOPE_FUNCTION void pack_part(const Team& team, const BlocksLaunch& l, const BlockEntry& e, std::int64_t begin,
+                                  std::int64_t end) {
+  with_type(l.type, [&](auto zero) { pack_elements<decltype(zero)>(team, l, e, begin, end); });
+}
+
+HALOSCOPE_FUNCTION void unpack_part(const Team& team, const BlocksLaunch& l, int block, const BlockEntry& e,
+                                    std::int64_t begin, std::int64_t end) {
+  with_type(l.type, [&](auto zero) { unpack_elements<decltype(zero)>(team, l, block, e, begin, end); });
 }
 
 HALOSCOPE_FUNCTION void stamp(const Team& team, const BlocksLaunch& l, int block, std::uint64_t BlockStamps::*when) {

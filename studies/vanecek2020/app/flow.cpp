@@ -17,6 +17,18 @@ int tag_of(int side, int numbers, int number, int chunk) {
   return 2 + (side * numbers + number) * device::most_chunks + chunk;
 }
 
+MPI_Datatype mpi_type(device::ElementType type) {
+  switch (type) {
+    case device::ElementType::f64:
+      return MPI_DOUBLE;
+    case device::ElementType::f32:
+      return MPI_FLOAT;
+    case device::ElementType::i32:
+      return MPI_INT32_T;
+  }
+  throw Error(Exit::failed, "unknown type of elements");
+}
+
 /// Adds a rank once: distinct ranks, in the order of their first occurrence.
 void add_rank(std::vector<int>& ranks, int rank) {
   if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
@@ -49,16 +61,16 @@ void BlocksFlow::lay_out(int rank, int ranks) {
   std::vector<device::BlockEntry> entries;
   for (int s = 0; s < context_.sides; ++s)
     for (int b = 0; b < numbers; ++b) {
-      const std::int64_t count = work.elements[static_cast<std::size_t>(b)];
-      const auto bytes = static_cast<std::size_t>(count) * sizeof(double);
+      const std::int64_t count = work.elements[static_cast<std::size_t>(b)] * 8 / device::bytes_of(context_.type);
+      const auto bytes = static_cast<std::size_t>(count * device::bytes_of(context_.type));
       const int side = rank * context_.sides + s;
       const int to = destination_of(context_.scheme, side, sides, b), from = source_of(context_.scheme, side, sides, b);
       elements_.push_back(count);
       send_.emplace_back(device_, pinned, bytes);
       receive_.emplace_back(device_, pinned, bytes);
       if (context_.variant.device) staging_.emplace_back(device_, Space::device, bytes);
-      auto* out = reinterpret_cast<double*>((context_.variant.device ? staging_ : send_).back().data());
-      entries.push_back({out, reinterpret_cast<double*>(receive_.back().data()), count, side, from, b});
+      std::byte* const out = (context_.variant.device ? staging_ : send_).back().data();
+      entries.push_back({out, receive_.back().data(), count, side, from, b});
       peers_.push_back({to / context_.sides, tag_of(to % context_.sides, numbers, b, 0), from / context_.sides,
                         tag_of(s, numbers, b, 0)});
       add_rank(dummy_to_, peers_.back().to);
@@ -76,7 +88,8 @@ void BlocksFlow::lay_out(int rank, int ranks) {
              .iteration = 0,
              .sides = sides,
              .numbers = numbers,
-             .slope = context_.every ? 0x1p-21 : 0,
+             .type = context_.type,
+             .slope = context_.every ? device::slope_of(context_.type) : 0,
              .every = context_.every,
              .faults = reinterpret_cast<device::BlockFault*>(faults_.data()),
              .stamps = reinterpret_cast<device::BlockStamps*>(stamps_.data()),
@@ -108,8 +121,9 @@ void BlocksFlow::post_receives() {
     for (int c = 0; c < chunks(b); ++c) {
       const std::int64_t begin = begin_of(b, c), end = begin_of(b, c + 1);
       const Peer& peer = peers_[static_cast<std::size_t>(b)];
-      REQUIRE_MPI(MPI_Irecv(received(b) + begin, static_cast<int>(end - begin), MPI_DOUBLE, peer.from,
-                            peer.from_tag + c, context_.comm, &receives_[static_cast<std::size_t>(b * most + c)]));
+      REQUIRE_MPI(MPI_Irecv(received<std::byte>(b) + byte_of(b, c), static_cast<int>(end - begin),
+                            mpi_type(context_.type), peer.from, peer.from_tag + c, context_.comm,
+                            &receives_[static_cast<std::size_t>(b * most + c)]));
     }
   if (context_.variant.dummy) start_dummies();
   if (context_.on_posted) context_.on_posted();
@@ -132,13 +146,13 @@ void BlocksFlow::start_dummies() {
 void BlocksFlow::send(int block, int chunk) {
   const std::int64_t begin = begin_of(block, chunk), end = begin_of(block, chunk + 1);
   const Peer& peer = peers_[static_cast<std::size_t>(block)];
+  const std::byte* const data = packed<std::byte>(block) + byte_of(block, chunk);
+  const auto count = static_cast<int>(end - begin);
   const double since = log_.now();
   if (context_.variant.blocking)
-    REQUIRE_MPI(MPI_Send(packed(block) + begin, static_cast<int>(end - begin), MPI_DOUBLE, peer.to, peer.to_tag + chunk,
-                         context_.comm));
+    REQUIRE_MPI(MPI_Send(data, count, mpi_type(context_.type), peer.to, peer.to_tag + chunk, context_.comm));
   else
-    REQUIRE_MPI(MPI_Isend(packed(block) + begin, static_cast<int>(end - begin), MPI_DOUBLE, peer.to,
-                          peer.to_tag + chunk, context_.comm,
+    REQUIRE_MPI(MPI_Isend(data, count, mpi_type(context_.type), peer.to, peer.to_tag + chunk, context_.comm,
                           &sends_[static_cast<std::size_t>(block * context_.variant.chunks + chunk)]));
   log_.event("send", block, chunk, since, log_.now());
   ++counts_.sends;

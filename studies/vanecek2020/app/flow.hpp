@@ -26,10 +26,13 @@ class BlocksFlow;
 enum class Check : std::uint8_t { sampled, full };
 HALOSCOPE_WORDS(Check, "check", "sampled", "full");
 
+HALOSCOPE_WORDS(device::ElementType, "type", "double", "float", "int");
+
 struct BlocksContext {
   MPI_Comm comm = MPI_COMM_NULL;
   device::Device* device = nullptr;
   Workload workload;
+  device::ElementType type = device::ElementType::f64;  ///< of the elements; buffers have the workload's bytes
   Scheme scheme = Scheme::pairs;
   int sides = 1;  ///< of this process, on its one device
   Variant variant;
@@ -69,8 +72,14 @@ class BlocksFlow {
 
   int blocks() const { return static_cast<int>(elements_.size()); }
   std::int64_t elements(int block) const { return elements_[static_cast<std::size_t>(block)]; }
-  double* received(int block) const { return at<double>(receive_, block); }
-  double* packed(int block) const { return at<double>(send_, block); }
+  template <class T = double>
+  T* received(int block) const {
+    return at<T>(receive_, block);
+  }
+  template <class T = double>
+  T* packed(int block) const {
+    return at<T>(send_, block);
+  }
   const BlocksCounts& counts() const { return counts_; }
   BlocksLog& log() { return log_; }
   virtual HitProfile profile() const { return {}; }
@@ -87,6 +96,10 @@ class BlocksFlow {
   int chunks(int block) const { return device::chunks_of(elements(block), context_.variant.chunks); }
   std::int64_t begin_of(int block, int chunk) const {
     return device::chunk_begin(elements(block), chunks(block), chunk);
+  }
+  /// Returns the first byte of a chunk in its buffer.
+  std::size_t byte_of(int block, int chunk) const {
+    return static_cast<std::size_t>(begin_of(block, chunk) * device::bytes_of(context_.type));
   }
 
   void post_receives();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "haloscope/device/kernels.hpp"
 #include "haloscope/device/stay.hpp"
@@ -20,11 +21,15 @@ inline constexpr std::uint32_t no_task = ~0u;  ///< -1 in BlocksQueue::posted: n
 /// Bit of BlocksQueue::notices: a chunk has arrived.
 HALOSCOPE_ON_BOTH_SIDES constexpr std::uint32_t arrived(int chunk) { return 2u << chunk; }
 
+/// The type of the buffers' elements.
+enum class ElementType : std::uint8_t { f64, f32, i32 };
+HALOSCOPE_ON_BOTH_SIDES constexpr int bytes_of(ElementType type) { return type == ElementType::f64 ? 8 : 4; }
+
 /// One block's buffers with their source and destination. A side has a separate process in the thesis.
 struct BlockEntry {
-  double* out = nullptr;       ///< packed into: pinned or device memory
-  const double* in = nullptr;  ///< arrives here: pinned memory
-  std::int64_t elements = 0;   ///< of either
+  void* out = nullptr;        ///< packed into: pinned or device memory
+  const void* in = nullptr;   ///< arrives here: pinned memory
+  std::int64_t elements = 0;  ///< of either
   std::int32_t side = 0, source = 0;
   std::int32_t number = 0;  ///< of the block within its side
 };
@@ -40,13 +45,40 @@ struct BlockStamps {
   std::uint64_t begin, posting, packed, arrived, unpacked;
 };
 
+/// Positions that elements of less than 8 bytes can distinguish.
+inline constexpr std::int64_t most_places = 1024;
+/// Returns the slope by which elements differ from each other where all are checked.
+constexpr double slope_of(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return 0x1p-21;
+    case ElementType::f32:
+      return 1.0 / most_places;
+    case ElementType::i32:
+      return 1;
+  }
+  return 0;
+}
+/// Returns element i of a block: its value, which integers hold multiplied, and the slope times the position.
+template <class T>
+HALOSCOPE_ON_BOTH_SIDES constexpr T element_at(double value, double slope, std::int64_t i) {
+  if constexpr (sizeof(T) == sizeof(double))
+    return value + slope * static_cast<double>(i);
+  else if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(value + slope * static_cast<double>(i % most_places));
+  else
+    return static_cast<T>(static_cast<std::int64_t>(value) * most_places +
+                          static_cast<std::int64_t>(slope) * (i % most_places));
+}
+
 struct BlocksLaunch {
   const BlockEntry* entries = nullptr;  ///< device memory
   int first = 0, count = 0;             ///< blocks
   int threads = 1;                      ///< of each
   std::int64_t iteration = 0;
   std::int32_t sides = 1, numbers = 1;  ///< of all processes; blocks of a side
-  double slope = 0;                     ///< added to a value per element
+  ElementType type = ElementType::f64;  ///< of the elements
+  double slope = 0;                     ///< added to a value per element, see element_at()
   bool every = false;                   ///< unpacking checks every element instead of one per thread
   BlockFault* faults = nullptr;         ///< mapped memory, by block
   BlockStamps* stamps = nullptr;        ///< the same; null: none are taken

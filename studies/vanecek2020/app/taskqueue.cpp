@@ -213,8 +213,7 @@ void TaskQueue::launch() {
 void TaskQueue::copy_in() {
   copying_since_ = log_.now();
   for (int b = 0; context_.variant.device && b < blocks(); ++b) {
-    copies(b).copy(staging_[static_cast<std::size_t>(b)].data(), packed(b),
-                   static_cast<std::size_t>(elements(b)) * sizeof(double));
+    copies(b).copy(staging_[static_cast<std::size_t>(b)].data(), packed<std::byte>(b), byte_of(b, chunks(b)));
     copies(b).record(copied_event(b, -1));
   }
 }
@@ -331,9 +330,8 @@ bool TaskQueue::take_task() {
 
 void TaskQueue::copy_out(int block, int chunk) {
   const auto at = static_cast<std::size_t>(block);
-  const std::int64_t begin = begin_of(block, chunk), end = begin_of(block, chunk + 1);
-  copies(block).copy(packed(block) + begin, reinterpret_cast<double*>(staging_[at].data()) + begin,
-                     static_cast<std::size_t>(end - begin) * sizeof(double));
+  const std::size_t begin = byte_of(block, chunk), end = byte_of(block, chunk + 1);
+  copies(block).copy(packed<std::byte>(block) + begin, staging_[at].data() + begin, end - begin);
   copies(block).record(copied_event(block, chunk));
   copied_out_since_[static_cast<std::size_t>(block * context_.variant.chunks + chunk)] = log_.now();
   move(block, {packing, copying_out}, copying_out);

@@ -118,8 +118,13 @@ def groups(table: Sequence[Row]) -> dict[str, list[Row]]:
     """Return comparable rows by a heading with their common properties, sorted by `place`."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(table, key=place):
-        found[json.dumps([row.request[name] for name in _SAME])].append(row)
+        found[json.dumps([element_type(row.request), *(row.request[name] for name in _SAME)])].append(row)
     return {heading(members[0].request): members for members in found.values()}
+
+
+def element_type(request: Mapping) -> str:
+    """Return the type of the elements; records without one are older than the choice."""
+    return str(request.get("type", "double"))
 
 
 def place(row: Row) -> tuple:
@@ -134,6 +139,7 @@ def heading(request: Mapping) -> str:
     count, total = len(request["bytes"]), sum(request["bytes"])
     name = f"Workload {request['workload']}" if request["workload"] else "Own sizes"
     detail = "" if request["detail"] == "off" else f", detail {request['detail']}"
+    detail += "" if element_type(request) == "double" else f", elements {element_type(request)}"
     return (
         f"{name}: {count} blocks of {request['threads']} threads, {bytes_words(total)} a side; {request['ranks']} "
         f"{_counted('rank', request['ranks'])} of {request['sides']} {_counted('side', request['sides'])} on "

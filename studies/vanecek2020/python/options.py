@@ -7,6 +7,7 @@ import click
 from haloscope.options.kinds import FileName, option, options_of
 from haloscope.options.measuring import launches
 from haloscope.options.output import record_file, recorded
+from haloscope_studies.vanecek2020.requests import TYPES
 
 USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
 
@@ -20,6 +21,7 @@ EXCHANGED = options_of(
     ),
     option("--bytes", "sizes", metavar="LIST", help="Sizes of the blocks' buffers instead of the workload's."),
     option("--threads", type=click.IntRange(1, 1024), detailed=True, help="Threads of a block. [the workload's]"),
+    option("--type", type=click.Choice(TYPES), default=TYPES[0], detailed=True, help="Elements of buffers. [double]"),
     option("--scheme", default="pairs", metavar="LIST", help="Peers of the sides: pairs, ring, mixed. [pairs]"),
     option("--ranks", "-n", metavar="LIST", help="Numbers of ranks. [2 if each can have a device, else 1]"),
     option(

@@ -16,6 +16,7 @@ from haloscope_studies.vanecek2020.blocks import KIND
 
 WORKLOADS = ("XS", "S", "M", "L", "XL")
 SCHEMES = ("pairs", "ring", "mixed")
+TYPES = ("double", "float", "int")  # of elements
 SAMPLED, OFF = "sampled", "off"  # the default check; no detail
 ELEMENT_BYTES = 8
 
@@ -24,14 +25,16 @@ ELEMENT_BYTES = 8
 class Blocks:
     """One variant that exchanges the blocks of one workload.
 
-    sizes: bytes of each block instead of the workload's. block_threads: 0 = the workload's. sides: of each rank, on its
-    one device. detail: the logged events; a timeline needs some. warmup, iterations: of each of `repetitions` tests.
+    sizes: bytes of each block instead of the workload's. block_threads: 0 = the workload's. type: of elements. sides:
+    of each rank, on its one device. detail: the logged events; a timeline needs some. warmup, iterations: of each of
+    `repetitions` tests.
     """
 
     variant: str
     workload: str = "M"
     sizes: tuple[int, ...] = ()
     block_threads: int = 0
+    type: str = TYPES[0]
     scheme: str = SCHEMES[0]
     ranks: int = 1
     sides: int = 1
@@ -54,7 +57,8 @@ class Blocks:
     def id(self) -> str:
         """A readable name, independent of the numbers of iterations and tests."""
         words = [KIND, "+".join(map(str, self.sizes)) or self.workload, f"r{self.ranks}", f"s{self.sides}", self.device]
-        words += [f"t{self.block_threads}"] * bool(self.block_threads) + [self.scheme] * (self.scheme != SCHEMES[0])
+        words += [f"t{self.block_threads}"] * bool(self.block_threads) + [self.type] * (self.type != TYPES[0])
+        words += [self.scheme] * (self.scheme != SCHEMES[0])
         words += [self.check] * (self.check != SAMPLED) + [f"detail={self.detail}"] * (self.detail != OFF)
         return ",".join([*words, *["timeline"] * self.timeline, self.variant])
 
@@ -65,6 +69,7 @@ class Blocks:
         names = (
             "variant",
             "workload",
+            "type",
             "scheme",
             "ranks",
             "sides",
@@ -97,12 +102,22 @@ def plan(workloads: str, variants: Sequence[str], with_timeline: bool, options: 
     if sizes and len(names) > 1:
         raise UsageError("--bytes replaces a workload's sizes; name one workload, for its threads")
     settings = {name: options[name] for name in ("check", "warmup", "iterations", "repetitions")}
+    settings["type"] = options["type"]
     settings |= {"device": _device_of(options["device"]), "detail": detail, "timeline": with_timeline}
     ranks = lists.numbers(options["ranks"], "--ranks") if options["ranks"] else [usual_ranks(settings["device"])]
     threads, sides = options["threads"] or 0, options["sides"]
     return Space(
         [
-            Blocks(variant, name, sizes, threads, scheme, count, sides or (2 if count == 1 else 1), **settings)
+            Blocks(
+                variant,
+                name,
+                sizes,
+                threads,
+                scheme=scheme,
+                ranks=count,
+                sides=sides or (2 if count == 1 else 1),
+                **settings,
+            )
             for count, name, scheme, variant in itertools.product(ranks, names, schemes, chosen)
         ]
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import errors, records
-from haloscope_studies.vanecek2020 import blocks, blocks_timeline, requests, variants
+from haloscope_studies.vanecek2020 import blocks, blocks_timeline, printed, requests, variants
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "blocks.md"
 SHORT = (
@@ -108,6 +108,19 @@ def test_every_variant_runs_checks_all_it_gets_and_has_the_name_that_its_record_
     assert all(r["verification"] == {"status": "passed", "against": "every element"} for r in file.records)
     assert all(f"| {name} " in result.out for name in wanted)
     assert "imitated by the CPU" in result.out and f"{len(wanted)} not run" not in result.out
+
+
+@pytest.mark.ids("NC4")
+def test_buffers_hold_elements_of_any_type_which_are_not_compared_with_others(haloscope):
+    for kind in ("float", "int", "double"):
+        words = ("--type", kind, "--check", "full", "--variant", "baseline;taskqueue:device;kernels")
+        assert haloscope("blocks", "XS", *SHORT, *words).code == 0
+    file = records.read("b.jsonl")  # runs append to it
+    assert not file.bad_lines and len(file.records) == 9
+    assert {r["verification"]["status"] for r in file.records} == {"passed"}
+    found = blocks.groups(blocks.rows(file.records))
+    assert [heading.rpartition(", ")[2] for heading in found] == ["elements float", "elements int", "check full"]
+    assert all(len(rows) == 3 and rows[0].request["bytes"] == printed.sizes("XS") for rows in found.values())
 
 
 @pytest.mark.ids("NE1")

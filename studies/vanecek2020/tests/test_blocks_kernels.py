@@ -31,7 +31,8 @@ def callers(pattern: str) -> set[str]:
 def test_one_body_packs_and_one_unpacks_for_all_kernels():
     elsewhere = {name for name, text in SOURCES.items() if re.search(r"\be\.(out|in)\b", text)}
     assert elsewhere == {"device.hpp"}
-    assert callers(r"\be\.out\[") == {"pack_part"} and callers(r"\be\.in\b") == {"unpack_part"}
+    assert callers(r"\be\.out\b") == {"pack_elements"} and callers(r"\be\.in\b") == {"unpack_elements"}
+    assert callers(r"\bpack_elements<") == {"pack_part"} and callers(r"\bunpack_elements<") == {"unpack_part"}
     assert callers(r"\bpack_part\(") == {"PackBlocks", "pack"}
     assert callers(r"\bunpack_part\(") == {"UnpackBlocks", "unpack"}
     assert {"pack", "unpack"} <= set(re.findall(r"\b(\w+)\(team, block", bodies(SOURCES["device.hpp"])["QueueBlocks"]))

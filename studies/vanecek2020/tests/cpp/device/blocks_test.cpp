@@ -120,6 +120,37 @@ TEST(Blocks, NC6_AFullCheckFindsAnyWrongElementAndAnyWrongPlace) {
   EXPECT_TRUE(blocks.launch.faults[0].element == 5 || blocks.launch.faults[0].element == 6);
 }
 
+/// Unpacks a block whose elements the CPU has written, then with one of them wrong, each in turn.
+template <class T>
+void expect_reads(ElementType type) {
+  Blocks blocks(test::here(), {40}, 16);
+  const std::int64_t count = 320 / static_cast<std::int64_t>(sizeof(T));
+  auto* const in = reinterpret_cast<T*>(blocks.in[0].data());
+  const std::vector<BlockEntry> entry{{blocks.out[0].data(), in, count, 0, 0, 0}};
+  const Buffer entries = test::on_device(blocks.device, entry);
+  blocks.launch.entries = reinterpret_cast<const BlockEntry*>(entries.data());
+  blocks.launch.type = type;
+  blocks.launch.every = true;
+  blocks.launch.slope = slope_of(type);
+  for (std::int64_t i = 0; i < count; ++i) in[i] = element_at<T>(1, slope_of(type), i);
+  blocks.unpack();
+  EXPECT_EQ(blocks.launch.faults[0].element, -1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T right = in[i];
+    in[i] = right + 1;
+    blocks.forget_faults();
+    blocks.unpack();
+    EXPECT_EQ(blocks.launch.faults[0].element, i);
+    in[i] = right;
+  }
+}
+
+TEST(Blocks, NC4_TheDeviceReadsEveryElementThatTheCpuHasWritten) {
+  expect_reads<double>(ElementType::f64);
+  expect_reads<float>(ElementType::f32);
+  expect_reads<std::int32_t>(ElementType::i32);
+}
+
 /// The words of a queue with a channel for each block. It has neither lock, tail nor count of packed blocks: a kernel
 /// that changed one by an atomic operation would fail.
 struct QueueWords {

@@ -334,6 +334,34 @@ TEST(Blocks, NC4_TheCpuReadsWhatBlocksHavePacked) {
       ASSERT_EQ(rig.flow->packed(b)[i], (2 * sides + rank) * 4 + b + 0x1p-21 * static_cast<double>(i));
 }
 
+template <class T>
+void expect_packed(const BlocksFlow& flow, int sides, int rank) {
+  constexpr bool whole = static_cast<T>(0.5) == 0;
+  for (int b = 0; b < flow.blocks(); ++b)
+    for (std::int64_t i = 0; i < flow.elements(b); ++i) {
+      const std::int64_t value = (2 * sides + rank) * 4 + b, place = i % 1024;
+      const double expected = static_cast<double>(value) + static_cast<double>(place) / 1024;
+      ASSERT_EQ(flow.packed<T>(b)[i], static_cast<T>(whole ? 1024 * expected : expected)) << b << " " << i;
+    }
+}
+
+TEST(Blocks, NC4_TheCpuReadsWhatBlocksHavePackedAsFloatsAndIntegers) {
+  int sides = world_size(), rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (const char* variant : {"baseline", "taskqueue:queue,chunks=3", "taskqueue:device", "kernels"})
+    for (const auto type : {device::ElementType::f32, device::ElementType::i32}) {
+      Rig rig(variant);
+      rig.context.workload = find_workload("S");
+      rig.context.type = type;
+      rig.run(2);
+      EXPECT_EQ(rig.flow->elements(3), 90000);  // the workload's bytes
+      if (type == device::ElementType::f32)
+        expect_packed<float>(*rig.flow, sides, rank);
+      else
+        expect_packed<std::int32_t>(*rig.flow, sides, rank);
+    }
+}
+
 // ---- the order of events -------------------------------------------------------------------------------------------
 
 struct Logged : Rig {
@@ -653,8 +681,8 @@ TEST(BlockRequest, BadFieldsAreRefusedByName) {
   for (const Json& bad :
        {Json{{"workload", "XXL"}}, Json{{"variant", "taskq"}}, Json{{"threads", 0}}, Json{{"threads", 5000}},
         Json{{"bytes", {7}}}, Json{{"bytes", {1 << 30}}}, Json{{"scheme", "star"}}, Json{{"sides", 0}},
-        Json{{"detail", "much"}}, Json{{"check", "none"}}, Json{{"iterations", 0}}, Json{{"limit_s", 0}},
-        Json{{"timeline", true}, {"detail", "off"}}, Json{{"wat", 1}}, Json{{"bytes", "8"}}})
+        Json{{"detail", "much"}}, Json{{"type", "long"}}, Json{{"check", "none"}}, Json{{"iterations", 0}},
+        Json{{"limit_s", 0}}, Json{{"timeline", true}, {"detail", "off"}}, Json{{"wat", 1}}, Json{{"bytes", "8"}}})
     EXPECT_THROW(blocks_request(bad, "x"), UsageError) << bad;
 }
 
