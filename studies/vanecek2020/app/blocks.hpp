@@ -18,11 +18,11 @@ struct BlocksRequest {
   bool timeline = false;  ///< keep the events of the last iteration
 };
 
-/// @param json  {"workload" (XS, S, M, L, XL), "bytes" (of each block, instead of the workload's), "threads", "type" (of
-///              elements: double, float, int), "scheme", "sides", "variant", "device" (a back end, or auto), "check"
-///              (sampled, full), "detail" (off, on, posting), "timeline", "warmup", "iterations", "repetitions",
-///              "limit_s"}. Defaults are the values above, workload M, type double, scheme pairs, one side, variant
-///              baseline and check sampled. @throws UsageError.
+/// @param json  {"workload" (XS, S, M, L, XL), "bytes" (of each block, instead of the workload's), "threads", "type"
+///              (of elements: double, float, int), "scheme", "sides", "variant", "device" (a back end, or auto),
+///              "check" (sampled, full), "detail" (off, on, posting), "timeline", "warmup", "iterations",
+///              "repetitions", "limit_s"}. Defaults are the values above, workload M, type double, scheme pairs, one
+///              side, variant baseline and check sampled. @throws UsageError.
 BlocksRequest blocks_request(const nlohmann::json& json, const std::string& id);
 
 /// Returns the kind "blocks" of requests.
