@@ -104,5 +104,6 @@ def speedup(row: Row, baseline: Row, confidence: float = stats.CONFIDENCE) -> st
 
 
 def are_close(one: Row, other: Row) -> bool:
-    """Return whether the times of two rows cannot be distinguished."""
-    return stats.verdict_text(speedup(one, other), "+", "-") == stats.NO_CHOICE
+    """Return whether the times of two rows cannot be distinguished in the launches that both have."""
+    ratios = stats.ratio_by_launch([(one.launches, other.launches)])
+    return not ratios or stats.verdict_text(stats.mean_over_launches(ratios), "+", "-") == stats.NO_CHOICE

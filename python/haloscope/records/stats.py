@@ -106,8 +106,8 @@ def ratio_by_launch(
 def mean_over_launches(values: Mapping[str, float], confidence: float = CONFIDENCE) -> Estimate:
     """Return the geometric mean of a positive number per launch, with Student's interval of its logarithm.
 
-    One launch has no interval: its ends are 0 and infinity. Unlike the bootstrap, this interval
-    is wide enough for two or three launches.
+    One launch has no interval: its ends are 0 and infinity. Unlike the bootstrap, this interval is wide enough for two
+    or three launches.
     """
     from scipy.stats import t
 

@@ -157,7 +157,8 @@ def test_no_best_depth_coverage_or_anomaly_stands_without_a_verdict():
 
 def test_the_fastest_program_has_a_verdict_against_each_other_one():
     rows = {
-        name: row_of(name, seconds) for name, seconds in {"a": (1.0, 1.1), "b": (1.09, 1.01), "c": (2.0, 2.1)}.items()
+        name: row_of(name, seconds)
+        for name, seconds in {"a": (1.0, 1.1, 1.0), "b": (1.09, 1.01, 1.02), "c": (2.0, 2.1, 2.0)}.items()
     }
     assert valen2023.fastest_programs(rows) == {"a": "fastest ?", "b": "?"}
     assert valen2023.fastest_programs({"b": rows["b"], "c": rows["c"]}) == {"b": "fastest"}
