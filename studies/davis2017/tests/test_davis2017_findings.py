@@ -126,6 +126,13 @@ def test_a_communicating_thread_is_judged_from_twelve_cores_on_only():
     assert str(found) == "needs 12 cores"
 
 
+def test_runs_with_wrong_results_judge_no_finding():
+    measured = with_steps(lambda *_: 1.0)
+    for row in measured.values():
+        row.records[-1]["verification"]["status"] = "failed"
+    assert {f.here.verdict for f in findings.judged(measured)} == {NEEDS}
+
+
 def test_records_of_the_study_judge_its_findings():
     planned = [r for r in study.plan(SMALL).requests if r.choice.app == experiments.APP]
     found = made_up(planned, lambda choice: 1.5 if choice.form == "lines" else 1.0, LAUNCHES)
