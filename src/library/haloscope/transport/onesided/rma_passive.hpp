@@ -6,8 +6,8 @@
 // Only wait() and complete() wait for another rank, and each of them moves all messages in flight, so messages are
 // independent of each other.
 //
-// With option `barrier` all ranks meet instead, once they have packed and again once they have read: the passive form of
-// Jacobi in Schroeter 2021, 5.2. Rounds are then collective.
+// With option `barrier` all ranks meet instead, once they have packed and again once they have read: the passive form
+// of Jacobi in Schroeter 2021, 5.2. Rounds are then collective.
 #pragma once
 
 #include <memory>
