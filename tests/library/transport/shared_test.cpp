@@ -75,13 +75,13 @@ TEST(Shared, SE2_EmulatedNodesSendOnlyAcrossTheirBorders) {
 }
 
 TEST(Shared, SE3_AnyTransportOfTheBuildWorksBetweenNodes) {
-  if (world_size() < 2) GTEST_SKIP() << "needs 2 nodes";
   std::mt19937 random(80 + world_size());
   for (const TransportTraits* transport : transport_traits()) {
     if (transport->device || transport->name == "reference") continue;  // for other memory, for all halos together
     if (transport->name == "shared" || HasFailure()) continue;
-    for (const Case& form : forms(2, Placement::block, transport->name)) {
+    for (const Case& form : forms(std::min(2, world_size()), Placement::block, transport->name)) {
       Case c = random_case(random, form);
+      c.between = transport->name;  // a rank alone has the link too
       c.poll = false;
       EXPECT_NE(error_of<UnavailableError>([&] { check(c); }), "");
     }
