@@ -6,6 +6,8 @@
 #   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; resumes killed runs,
 #                     with KEEP=1 also from the committed record, which counts the tests of each commit; SINCE=commit
 #                     runs those of earlier commits again
+#   make studies      the five studies as far as this machine allows, kept under results/studies/; continues killed runs,
+#                     RUN=name for one; REPORTS=1 makes the reports again from kept records
 #   make docs         studies/coverage.md and the measured parts of README.md and docs/
 #   make site         the pages and the reference of all languages as a searchable site, build/site/index.html
 #   make release      the changelog, commit, tag and notes of a release: VERSION=X.Y.Z
@@ -31,7 +33,7 @@ SETUP = HALOSCOPE_STUDIES=$(STUDIES) scripts/setup.sh
 TESTED = tests $(if $(filter ON,$(STUDIES)),studies)
 
 .NOTPARALLEL:  # two goals would build in one folder concurrently
-.PHONY: demo test docs site bench check-long build programs configure setup release format lint clean
+.PHONY: demo test docs site bench studies check-long build programs configure setup release format lint clean
 demo: programs
 	$(VENV)/haloscope demo
 
@@ -54,6 +56,9 @@ site:
 
 bench: build
 	$(VENV)/python -m bench $(if $(FIGURE),--figure $(FIGURE))
+
+studies: build
+	$(VENV)/python studies/keep.py $(if $(REPORTS),--reports) $(RUN)
 
 check-long: build
 	$(SETUP) long

@@ -9,12 +9,14 @@ examples/replaced. --check writes nothing; the exit code is 1 where a page diffe
 """
 
 import difflib
+import functools
 import json
 import re
 import subprocess
 import sys
 import tempfile
 import textwrap
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,7 +31,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "bench")]
 import cards  # found by the line above
 
 from bench.__main__ import mpi_name, study_figures, table
+from haloscope import studies
 from haloscope.bridge import build
+from haloscope.model.link import Link
 from haloscope.report import tables
 
 HALOSCOPE = build.python("-m", "haloscope.cli")
@@ -81,6 +85,7 @@ SUMMARIES = {
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
     "exchange-shared": "exchange through shared memory, against the same expert",
     "auto": "exchange and step by `auto` after its trials, over the fastest transport that it tries",
+    "opening": "seconds to open an exchange of 15 fields with 26 neighbours",
     "phases": "a run of 600 steps by `auto`, opening and trials included, over the same run by its fastest transport",
     "overhead": "time that the runner adds to a step written by hand",
     "redistribute": "fields that move to another split of their grid, against the best copy of as many bytes",
@@ -298,7 +303,46 @@ def ported() -> str:
     )
 
 
-PAGES = {
+def kept_runs(study: str) -> dict[str, dict]:
+    """Return the descriptions of the kept runs of a study, by name."""
+    plans = tomllib.loads((ROOT / "studies" / "kept.toml").read_text())
+    names = [name for name, plan in plans.items() if plan["study"] == study]
+    return {name: json.loads((RESULTS / "studies" / name / "about.json").read_text()) for name in names}
+
+
+def findings(study: str) -> str:
+    """Return the findings of a study's paper, judged by each kept run, and the parts that each run leaves out."""
+    from haloscope.studies import running
+
+    runs = kept_runs(study)
+    judged = {}
+    for name in runs:
+        files = [RESULTS / "studies" / name / "records.jsonl.xz"]
+        options, found = running.options_and_records(studies.load(study), study, False, {}, files)
+        judged[name] = studies.load(study).findings(found, options)
+    rows = [
+        [one.statement, one.section, str(one.printed), *(str(judgement.here) for judgement in (one, *others))]
+        for one, *others in zip(*judged.values(), strict=True)
+    ]
+    heads = ["finding", "section", "by the printed numbers", *(f"here: {name}" for name in runs)]
+    return "\n\n".join([tables.markdown(rows, heads), *(run_text(name, about) for name, about in runs.items())])
+
+
+def run_text(name: str, about: dict) -> str:
+    """Return the command, the machine and the parts left out of a kept run, with a link to its report."""
+    link = f"[{name}](../../results/studies/{name}/report.md)"
+    first = {part: values[0] for part, values in about.items() if isinstance(values, list)}
+    where = "; ".join([machine(first), *(Link(**network).text for network in about.get("emulated_network", ()))])
+    how = "imitated device" if "device" in about else "emulated network" if "emulated_network" in about else "measured"
+    head = (
+        f"{link}: `{about['command']}`; {about['records']} records of {len(about['launches'])} launches; {how}: "
+        f"{where}. Left out:"
+    )
+    return "\n".join([head, "", *(f"- {reason}" for reason in about["left_out"])])
+
+
+STUDIES = {f"studies/{name}/README.md": {"findings": functools.partial(findings, name)} for name in studies.names()}
+PAGES = STUDIES | {
     "docs/use/porting.md": {"ported": ported},
     "docs/understand/replaced.md": {"diff": replaced},
     "docs/understand/model.md": {"accuracy": accuracy},

@@ -105,7 +105,7 @@ def options_of(
     if known. Raises UsageError for lists that cannot be read, and for a device where the study has no versions for one.
     """
     base: studies.Options = recorded or study.DEFAULTS["quick" if quick else "full"]
-    wanted = dict(changes)
+    wanted = {"sizes": "", "depths": "", "device": "", **changes}
     if recorded is None:
         wanted["cores"] = launch.cores()
     if recorded is None or wanted["device"]:

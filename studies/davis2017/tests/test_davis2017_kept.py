@@ -1,4 +1,4 @@
-"""The kept runs of hydro3d against bars of the checklist: named time, memory management, the share of the remap."""
+"""The kept runs of hydro3d against bars of the checklist."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import dataclasses
 import statistics
 from pathlib import Path
 
+import keep
 import pytest
 
 from haloscope import records
 from haloscope.records.rows import Row
 from haloscope.report import components
-from haloscope_studies.davis2017 import study
+from haloscope.studies import running
+from haloscope.studies.findings import HOLDS, judge_cases
+from haloscope_studies.davis2017 import findings, study
 from haloscope_studies.davis2017.measured.experiments import APP
+from haloscope_studies.davis2017.measured.scaling import Measured
 
 KEPT = Path(__file__).resolve().parents[1] / "results" / "runs.jsonl.xz"
 SIZES = (24, 32, 40, 48, 56, 64, 72, 80, 96)
@@ -54,3 +58,35 @@ def test_the_remap_has_the_share_of_the_time_that_the_studied_one_has(serial):
 def share_of_the_remap(record: dict) -> float:
     seconds = [(t["stage"], t["seconds"]["max"]) for t in record["timers"]]
     return sum(s for stage, s in seconds if stage.startswith(("cells-", "nodes-"))) / sum(s for _, s in seconds)
+
+
+# ---- the kept run of the whole study ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def studied() -> Measured:
+    """The runs that `make studies` has measured."""
+    file = keep.KEPT / "davis2017" / "records.jsonl.xz"
+    return study.measured_points(*reversed(running.options_and_records(study, "davis2017", False, {}, [file])))
+
+
+@pytest.mark.ids("DE1")
+def test_x_innermost_is_a_fifth_faster_than_the_order_of_the_remap_from_100_cells_on(studied):
+    large = {point: row for point, row in studied.items() if point.side >= 100}
+    assert judge_cases(findings.against(large, "A", "B"), low=1.2, lacking="runs of A and B").verdict == HOLDS
+
+
+@pytest.mark.ids("DE2")
+def test_vectors_make_kernels_that_compute_much_a_third_faster(studied):
+    assert judge_cases(findings.vectorised(studied), low=1.3, lacking="runs of D and E").verdict == HOLDS
+
+
+@pytest.mark.ids("DB2")
+def test_components_add_up_to_the_walltime_of_balanced_runs(studied):
+    balanced = {
+        p: r for p, r in studied.items() if (p.app, p.letter) == (APP, "A") and p.experiment in ("weak", "strong")
+    }
+    off = {
+        p: components.composed(r.records) / components.step_time(r.records) for p, r in balanced.items() if p.pes > 1
+    }
+    assert len(off) >= 4 and all(abs(ratio - 1) <= 0.015 for ratio in off.values()), off
