@@ -318,6 +318,16 @@ def extra_iterations(run: Run, options: Options) -> int:
     return int(max(record["request"]["steps"] for record in run.row.records)) - cases.iterations(run.case, options)
 
 
+def _ratios_to_p2p(found: Sequence[dict], options: Options) -> list[tuple[str, dict[str, stats.Estimate]]]:
+    """Return the label of each of the eight experiments with the ratios of its other versions to p2p."""
+    points: list[tuple[str, dict[str, stats.Estimate]]] = []
+    for comparison, runs in measured(found, options):
+        by = _named(runs)
+        if comparison.topic == "Eight experiments" and "p2p" in by:
+            points.append((comparison.label, {n: ratio(by[n], by["p2p"]) for n in ("rma", "shared") if n in by}))
+    return points
+
+
 def _span(points: Sequence[tuple[str, dict[str, stats.Estimate]]]) -> float:
     """Return the largest end of the intervals over the smallest."""
     ends = [end for _, ratios in points for r in ratios.values() for end in (r.low, r.high)]
@@ -330,11 +340,7 @@ def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
 
     from haloscope.report import figures
 
-    points: list[tuple[str, dict[str, stats.Estimate]]] = []
-    for comparison, runs in measured(found, options):
-        by = _named(runs)
-        if comparison.topic == "Eight experiments" and "p2p" in by:
-            points.append((comparison.label, {n: ratio(by[n], by["p2p"]) for n in ("rma", "shared") if n in by}))
+    points = _ratios_to_p2p(found, options)
     if not points:
         return []
     with figures.style():
