@@ -114,6 +114,8 @@ def _kernels(row: Row, events: Sequence[Mapping]) -> list[dict]:
     found = []
     for kernel, kinds in KERNELS.get(variants.flow_of(row.variant), {}).items():
         inside = [event for event in events if event["kind"] in kinds and event["block"] >= 0]
+        if not inside:
+            continue
         ends = {"begin_s": min(e["begin_s"] for e in inside), "end_s": max(e["end_s"] for e in inside)}
         found.append({"kind": kernel, "block": COMPUTE_BLOCK, "chunk": 0} | ends)
     return found
