@@ -7,7 +7,7 @@ import click
 from haloscope.options.kinds import FileName, option, options_of
 from haloscope.options.measuring import launches
 from haloscope.options.output import record_file, recorded
-from haloscope_studies.vanecek2020.requests import TYPES
+from haloscope_studies.vanecek2020.variants import TYPES
 
 USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
 

@@ -13,10 +13,10 @@ from haloscope.measure import devices, launch, lists
 from haloscope.measure.space import Space
 from haloscope_studies.vanecek2020 import variants
 from haloscope_studies.vanecek2020.blocks import KIND
+from haloscope_studies.vanecek2020.variants import TYPES
 
 WORKLOADS = ("XS", "S", "M", "L", "XL")
 SCHEMES = ("pairs", "ring", "mixed")
-TYPES = ("double", "float", "int")  # of elements
 SAMPLED, OFF = "sampled", "off"  # the default check; no detail
 ELEMENT_BYTES = 8
 

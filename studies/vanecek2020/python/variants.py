@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from haloscope.errors import UsageError, unknown_name
 
+TYPES = ("double", "float", "int")  # of elements
+
 BASELINE, TASKQUEUE, KERNELS = FLOWS = ("baseline", "taskqueue", "kernels")
 
 
