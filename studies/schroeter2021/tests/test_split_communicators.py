@@ -7,9 +7,11 @@ import pytest
 from haloscope.measure import launch
 from test_cpp import BUILD, run_group
 
+RANKS = range(2, 17)
+
 
 @pytest.mark.ids("SD5")
-@pytest.mark.parametrize("ranks", range(2, 17))
+@pytest.mark.parametrize("ranks", [n if n in (2, 3, 16) else pytest.param(n, marks=pytest.mark.long) for n in RANKS])
 def test_fences_of_split_communicators_end_on_any_number_of_ranks(ranks, tmp_path):
     program = BUILD / "tests" / "test_mpi"
     words = launch.launcher_words(launch.mpiexec(), ranks, 1)
