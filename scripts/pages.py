@@ -329,13 +329,13 @@ def findings(study: str) -> str:
 
 
 def run_text(name: str, about: dict) -> str:
-    """Return the command, the machine and the parts left out of a kept run, with a link to its report."""
-    link = f"[{name}](../../results/studies/{name}/report.md)"
+    """Return the command, the machine and the parts left out of a kept run, with the file of its report."""
+    report = f"{name} (`results/studies/{name}/report.md`)"
     first = {part: values[0] for part, values in about.items() if isinstance(values, list)}
     where = "; ".join([machine(first), *(Link(**network).text for network in about.get("emulated_network", ()))])
     how = "imitated device" if "device" in about else "emulated network" if "emulated_network" in about else "measured"
     head = (
-        f"{link}: `{about['command']}`; {about['records']} records of {len(about['launches'])} launches; {how}: "
+        f"{report}: `{about['command']}`; {about['records']} records of {len(about['launches'])} launches; {how}: "
         f"{where}. Left out:"
     )
     return "\n".join([head, "", *(f"- {reason}" for reason in about["left_out"])])
