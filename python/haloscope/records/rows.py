@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable
@@ -45,9 +46,10 @@ class Row(Launched):
     launches: dict[str, list[float]]  # seconds per step of each repetition, by launch
     records: list[dict]
 
-    def __post_init__(self) -> None:
-        """Compute the median and its interval once."""
-        self.step = stats.median_over_launches(list(self.launches.values()))
+    @functools.cached_property
+    def step(self) -> stats.Estimate:
+        """Median over launches of the seconds per step, with the interval that a bootstrap takes time for."""
+        return stats.median_over_launches(list(self.launches.values()))
 
     def surroundings(self, part: str) -> set[str]:
         """Return the values of a part of the records' environment; times from several values are not comparable."""
@@ -95,7 +97,7 @@ def group_rows(found: Iterable[dict]) -> list[Row]:
         for record in group:
             launches[record["launch"]["id"]] += records.step_times(record)
         made.append(Row(name, group[0]["request"], dict(launches), group))
-    return sorted(made, key=lambda row: (row.oversubscribed, row.step.value))
+    return sorted(made, key=lambda row: (row.oversubscribed, stats.middle(list(row.launches.values()))))
 
 
 def speedup(row: Row, baseline: Row, confidence: float = stats.CONFIDENCE) -> stats.Estimate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,6 +44,11 @@ def _resampled(
     return np.median(found, axis=1)
 
 
+def middle(launches: Sequence[Sequence[float] | np.ndarray]) -> float:
+    """Return the median over launches of each launch's median, without an interval."""
+    return float(np.median([np.median(launch) for launch in launches]))
+
+
 def median_over_launches(launches: Sequence[Sequence[float]], seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
     """Return the median over launches of each launch's median, with a 95 % interval by hierarchical bootstrap.
 
@@ -51,7 +57,7 @@ def median_over_launches(launches: Sequence[Sequence[float]], seed: int = 0, res
     arrays = [np.asarray(launch, dtype=float) for launch in launches]
     if not arrays or any(a.size == 0 for a in arrays):
         raise ValueError("a median needs at least one launch, and each launch at least one repetition")
-    value = float(np.median([np.median(a) for a in arrays]))
+    value = middle(arrays)
     medians = _resampled([[a] for a in arrays], np.random.default_rng(seed), resamples)
     return _estimate(value, medians, arrays, len(arrays))
 
@@ -97,10 +103,7 @@ def ratio_by_launch(
     launch.
     """
     launches = [key for key in cases[0][0] if all(key in side for case in cases for side in case)]
-    return {
-        key: float(np.exp(np.mean([np.log(np.median(a[key]) / np.median(b[key])) for a, b in cases])))
-        for key in launches
-    }
+    return {key: statistics.geometric_mean(np.median(a[key]) / np.median(b[key]) for a, b in cases) for key in launches}
 
 
 def mean_over_launches(values: Mapping[str, float], confidence: float = CONFIDENCE) -> Estimate:
@@ -109,18 +112,22 @@ def mean_over_launches(values: Mapping[str, float], confidence: float = CONFIDEN
     One launch has no interval: its ends are 0 and infinity. Unlike the bootstrap, this interval is wide enough for two
     or three launches.
     """
-    from scipy.stats import t
-
     if not values:
         raise ValueError("a mean over launches needs at least one launch")
     logs = np.log(list(values.values()))
-    value = float(np.exp(logs.mean()))
-    if logs.size == 1:
-        return Estimate(value, 0.0, math.inf, 1, 1)
-    half = t.ppf(0.5 + confidence / 2, logs.size - 1) * logs.std(ddof=1) / math.sqrt(logs.size)
+    value, half = float(np.exp(logs.mean())), student_half_width(logs, confidence)
     with np.errstate(over="ignore"):  # two launches may have no upper end that a number can express
         low, high = value * np.exp([-half, half])
     return Estimate(value, float(low), float(high), int(logs.size), int(logs.size))
+
+
+def student_half_width(values: np.ndarray, confidence: float = CONFIDENCE) -> float:
+    """Return half the width of Student's interval of a mean of one number per launch; infinity for one launch."""
+    from scipy.stats import t
+
+    if values.size == 1:
+        return math.inf
+    return float(t.ppf(0.5 + confidence / 2, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size))
 
 
 def median_of(values: Sequence[float]) -> Estimate:
