@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from haloscope.terminal import shown
 STATISTICS = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}  # over ranks, with their titles
 _EXCHANGING = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy")
 PHASES = (*_EXCHANGING, "inner", "outer", "compute", "reduce", "desync", "rest")
+NO_INTERVAL = "one launch has no interval"
 MOST_SHOWN = 1000  # characters of a cell; notes may be long
 # Characters with a meaning in Markdown: cell ends, code, links, tags, entities, and a backslash that would escape one.
 _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=[#A-Za-z])")
@@ -74,7 +76,9 @@ def number(value: float) -> str:
 
 
 def interval(e: stats.Estimate, format: Callable[[float], str] = number, factor: float = 1.0) -> str:
-    """Format an interval as `low .. high`."""
+    """Format an interval as `low .. high`, or name the lack of one."""
+    if not math.isfinite(e.high):
+        return NO_INTERVAL
     return f"{format(e.low * factor)} .. {format(e.high * factor)}"
 
 

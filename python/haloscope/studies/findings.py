@@ -67,8 +67,8 @@ def judge(number: stats.Estimate, low: float = 0.0, high: float = math.inf, abou
         verdict = FAILS
     else:
         verdict = UNCLEAR
-    ends = tables.interval(number) if math.isfinite(number.high) else "one launch has no interval"
-    return Judgement(verdict, ", ".join(filter(None, (f"{tables.number(number.value)} ({ends})", about))))
+    shown = f"{tables.number(number.value)} ({tables.interval(number)})"
+    return Judgement(verdict, ", ".join(filter(None, (shown, about))))
 
 
 def judge_printed(numbers: Sequence[float], low: float = 0.0, high: float = math.inf, about: str = "") -> Judgement:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from haloscope import bridge
 from haloscope.records import stats
 from haloscope.records.rows import Row, group_rows
+from haloscope.report import tables
 from haloscope_studies.davis2017 import study
 from haloscope_studies.davis2017.measured import cg, experiments, launches, scaling
 from reports import section
@@ -71,7 +72,7 @@ def test_one_launch_has_no_interval():
     assert cells["B"][7] == "2.00 (one launch has no interval)"
     measured = {experiments.Point("serial", "A", 32, 1): row_of([2.0])}
     [line] = section(f"### Serial\n{scaling.serial(measured)}", "Serial")
-    assert launches.ALONE in line
+    assert tables.NO_INTERVAL in line
     assert "one launch has no interval" in cg.iterations([solve(), solve(method="single-reduction")])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -60,7 +61,7 @@ def ratio(conclusion: Conclusion, table: Table) -> float:
     cases = _positive(conclusion, table)
     if not cases or any(min(case) < 0 for case in cases):
         return math.nan
-    return float(np.exp(np.mean([np.log(first / second) for first, second in cases])))
+    return statistics.geometric_mean(first / second for first, second in cases)
 
 
 def _positive(conclusion: Conclusion, table: Table) -> list[tuple[float, float]]:

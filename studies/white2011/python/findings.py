@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -198,7 +199,7 @@ def judge_growth(everywhere: Sequence[Group]) -> Judgement:
     common = [key for key in ratios[0] if all(key in one for one in ratios)] if ratios else []
     if not common:
         return needs("more cores")
-    means = {key: float(np.exp(np.mean([np.log(one[key]) for one in ratios]))) for key in common}
+    means = {key: statistics.geometric_mean(one[key] for one in ratios) for key in common}
     return judge(stats.mean_over_launches(means), MORE, about="threads on most over fewest cores")
 
 

@@ -21,7 +21,7 @@ from haloscope.bridge import build
 from haloscope.measure import answers, campaign, launch, space
 from haloscope.measure.request import Request
 from haloscope.records import stats
-from haloscope.report.tables import markdown, number
+from haloscope.report.tables import interval, markdown, number
 from haloscope.studies import published
 from haloscope_studies.davis2017.measured import launches
 from haloscope_studies.davis2017.measured.experiments import pe_counts
@@ -285,7 +285,7 @@ def iterations(records: Sequence[Mapping]) -> str:
                 method,
                 form,
                 number(time.value * 1e3),
-                launches.ends(time, factor=1e3),
+                interval(time, factor=1e3),
                 launches.text(over),
                 printed,
                 launches.text(theirs),

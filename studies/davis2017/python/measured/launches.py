@@ -20,7 +20,6 @@ STATISTIC = (
     "Times: the mean of a launch's repetitions, geometric mean over launches. Ratios: of the same launches, with "
     f"Student's 95 % interval; '{stats.NO_CHOICE}' where it holds 1."
 )
-ALONE = "one launch has no interval"
 
 
 def by_launch(row: Row) -> dict[str, Row]:
@@ -60,25 +59,15 @@ def ratio(above: Mapping[str, float], below: Mapping[str, float]) -> stats.Estim
 
 def mean_share(shares: Sequence[float]) -> stats.Estimate:
     """Return the arithmetic mean of a share of each launch, which may be negative, with Student's interval."""
-    from scipy.stats import t
-
     array = np.asarray(shares, dtype=float)
-    value = float(array.mean())
-    if array.size == 1:
-        return stats.Estimate(value, -math.inf, math.inf, 1)
-    half = float(t.ppf(0.5 + stats.CONFIDENCE / 2, array.size - 1) * array.std(ddof=1) / math.sqrt(array.size))
+    value, half = float(array.mean()), stats.student_half_width(array)
     return stats.Estimate(value, value - half, value + half, int(array.size), int(array.size))
-
-
-def ends(estimate: stats.Estimate, format: Callable[[float], str] = tables.number, factor: float = 1.0) -> str:
-    """Return an interval as text, or that one launch has none."""
-    return tables.interval(estimate, format, factor) if math.isfinite(estimate.high) else ALONE
 
 
 def text(estimate: stats.Estimate | None, digits: int = 2) -> str:
     """Return a ratio as `1.20 (1.10 .. 1.31)`, and the verdict where it may be 1; "" for none."""
     if estimate is None:
         return ""
-    shown = f"{estimate.value:.{digits}f} ({ends(estimate, f'{{:.{digits}f}}'.format)})"
+    shown = f"{estimate.value:.{digits}f} ({tables.interval(estimate, f'{{:.{digits}f}}'.format)})"
     unsure = math.isfinite(estimate.high) and stats.verdict_text(estimate, "", "") == stats.NO_CHOICE
     return f"{shown}, {stats.NO_CHOICE}" if unsure else shown

@@ -65,7 +65,7 @@ def serial(measured: Measured) -> str:
                 f"{p.side}^3",
                 number(step.value * steps),
                 number(step.value * per_cell),
-                launches.ends(step, factor=per_cell),
+                tables.interval(step, factor=per_cell),
                 number(printed) if printed else "",
             ]
         )
@@ -281,7 +281,7 @@ def _overlap(known: Mapping[tuple[str, int], tuple[Point, Row]]) -> str:
         if shares:
             share = launches.mean_share(shares)
             unsure = math.isfinite(share.high) and share.low <= 0 <= share.high
-            ends = launches.ends(share, "{:+.0%}".format) + f", {stats.NO_CHOICE} from 0" * unsure
+            ends = tables.interval(share, "{:+.0%}".format) + f", {stats.NO_CHOICE} from 0" * unsure
             texts.append(f"{share.value:+.0%} ({ends}) at {pes} PEs")
     if not texts:
         return "Overlap was not measured: it needs two processing elements."
