@@ -174,6 +174,7 @@ def test_the_recipe_needs_what_the_python_package_needs(recipe):
     wanted = {
         f"py-{word.replace('>=', '@')}:"
         for word in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["exchange"]]
+        if ";" not in word  # on some machines only: the package works without it, and Spack has no such package
     }
     run = {
         words[0] for name, words, options in recipe.declared if name == "depends_on" and options.get("type") == "run"

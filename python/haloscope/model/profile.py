@@ -14,17 +14,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from haloscope import files, outputs
+from haloscope import files, outputs, schemas
 from haloscope.bridge import capi
 from haloscope.bridge.json_values import encoded
 from haloscope.data import DATA
 from haloscope.errors import UnavailableError, UsageError, unknown_name
 from haloscope.model import segments
-
-if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
 
 SCHEMA, SCHEMA_VERSION = "haloscope-profile", 1
 SCHEMA_FILE = DATA / "profile.schema.json"
@@ -167,24 +164,13 @@ def _handle(function: str, *arguments: object) -> capi.CData:
     return ffi.gc(result[0], lib.hs_free_profile)
 
 
-@functools.cache
-def _validator() -> Draft202012Validator:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
-
-
 def fault_of(data: object) -> str:
     """Return the first fault of a profile, "" without one: schema, version, missing parts, gaps between segments."""
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         return f'it is not a machine profile ("schema" must be "{SCHEMA}")'
     if data.get("schema_version") != SCHEMA_VERSION:
         return f"it has version {data.get('schema_version')} of the format, this program reads {SCHEMA_VERSION}"
-    error = next(iter(_validator().iter_errors(data)), None)
-    if error is not None:
-        place = "/".join(map(str, error.absolute_path))
-        return f"{place + ': ' if place else ''}{error.message}"[:300]
-    return _fault_in_library(data)
+    return schemas.fault_of(data, SCHEMA_FILE) or _fault_in_library(data)
 
 
 def _fault_in_library(data: dict) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import json
 import os
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from haloscope import files
+from haloscope import files, schemas
 from haloscope.data import DATA
 from haloscope.errors import HaloscopeError, UsageError
 from haloscope.terminal import say
@@ -40,14 +39,6 @@ class Requested(Protocol):
 
     def request(self) -> Mapping[str, Any]:
         """Return the request as its record holds it."""
-
-
-@functools.cache
-def _validator(name: str) -> Any:
-    from jsonschema import Draft202012Validator
-
-    schema = json.loads(SCHEMA_FILE.read_text())
-    return Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": schema["$defs"]} if name else schema)
 
 
 def _fault_of_measurement(record: dict) -> str:
@@ -88,12 +79,9 @@ def fault_of(record: Any, schema: str = RECORD) -> str:
 
     schema: RECORD or CG.
     """
-    error = next(iter(_validator(schema).iter_errors(record)), None)
-    if error is None:
-        find = _FAULTS.get(record["kind"])
-        return find(record) if find else ""
-    place = "/".join(str(p) for p in error.absolute_path)
-    return f"{place + ': ' if place else ''}{error.message}"[:300]
+    fault = schemas.fault_of(record, SCHEMA_FILE, schema)
+    find = _FAULTS.get(record["kind"]) if not fault else None
+    return find(record) if find else fault
 
 
 @dataclass

@@ -35,13 +35,20 @@ def _resampled(
     outer sample: repetitions of one launch share placement and address layout and are not independent.
     """
     count = len(launches)
-    found = np.empty((resamples, count))
-    for column, drawn in enumerate(rng.integers(count, size=(resamples, count)).T):
-        for launch, arrays in enumerate(launches):
-            rows = np.flatnonzero(drawn == launch)
-            medians = (np.median(v[rng.integers(v.size, size=(len(rows), v.size))], axis=1) for v in arrays)
-            found[rows, column] = functools.reduce(np.divide, medians)
-    return np.median(found, axis=1)
+    drawn = rng.integers(count, size=(resamples, count)).T
+    picked = [
+        [
+            [rng.integers(v.size, size=(np.count_nonzero(column == launch), v.size)) for v in arrays]
+            for launch, arrays in enumerate(launches)
+        ]
+        for column in drawn
+    ]
+    found = np.empty(drawn.shape)
+    for launch, (arrays, picks) in enumerate(zip(launches, zip(*picked, strict=True), strict=True)):
+        rows = map(np.concatenate, zip(*picks, strict=True))
+        medians = (np.median(v[r], axis=1) for v, r in zip(arrays, rows, strict=True))
+        found[drawn == launch] = functools.reduce(np.divide, medians)
+    return np.median(found, axis=0)
 
 
 def middle(launches: Sequence[Sequence[float] | np.ndarray]) -> float:
@@ -123,11 +130,11 @@ def mean_over_launches(values: Mapping[str, float], confidence: float = CONFIDEN
 
 def student_half_width(values: np.ndarray, confidence: float = CONFIDENCE) -> float:
     """Return half the width of Student's interval of a mean of one number per launch; infinity for one launch."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     if values.size == 1:
         return math.inf
-    return float(t.ppf(0.5 + confidence / 2, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size))
+    return float(stdtrit(values.size - 1, 0.5 + confidence / 2) * values.std(ddof=1) / math.sqrt(values.size))
 
 
 def median_of(values: Sequence[float]) -> Estimate:
