@@ -23,6 +23,7 @@ def command(output: Path | None, recorded: Path | None, imported: tuple[Path, ..
     pingping    one message each way concurrently
     batch       back-to-back messages and one reply: bandwidth, message rate
     batches     the same in both directions concurrently
+    put, get    one-sided operations with a flush alone: one, and a batch
     exchange    every rank with both neighbours of a ring concurrently
     multi-pair  pingpong of 1, 2, 4, ... concurrent pairs
     allreduce, allgather  the operation alone

@@ -23,6 +23,7 @@ WORKING_SETS = tuple(4096 * 2**k for k in range(18))  # 4 KiB to 512 MiB
 QUICK_WORKING_SETS = WORKING_SETS[::3]
 SEVERAL = "multi-pair"  # the pattern of pingpong by 1, 2, 4, ... concurrent pairs
 NAMES = (*patterns.BY_NAME, SEVERAL)
+RELIED_ON = {"put": "direct/rma-lockall", "get": "direct/rma-lockall:get"}  # strategies of the same calls of MPI
 REDUCED_BYTES = 4  # of a number that allreduce adds
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _EVERY_THREAD_COUNT = 16  # up to here stream takes every number of threads, beyond it powers of two
@@ -52,7 +53,9 @@ class Micro:
     @property
     def strategies(self) -> tuple[str, ...]:
         """Strategies that the MPI library has to support."""
-        return (f"direct/{self.transport}",) if self.transport else ()
+        if self.transport:
+            return (f"direct/{self.transport}",)
+        return tuple(RELIED_ON[name] for name in self.patterns if name in RELIED_ON)
 
     @property
     def id(self) -> str:
@@ -107,7 +110,7 @@ def plan(wanted: Wanted) -> Space[Micro]:
     """
     seconds = wanted.seconds or (0.002 if wanted.quick else 0.01)
     repetitions = wanted.repetitions or (3 if wanted.quick else 5)
-    found = [*_messages(wanted), *_collectives(wanted), *_memory(wanted)]
+    found = [*_messages(wanted), *_onesided(wanted), *_collectives(wanted), *_memory(wanted)]
     return Space([dataclasses.replace(micro, seconds=seconds, repetitions=repetitions) for micro in found])
 
 
@@ -131,6 +134,14 @@ def _messages(wanted: Wanted) -> list[Micro]:
             found += [micro(patterns=ring)] if ring else []
             found += [micro(patterns=paired, gap=wanted.gap)] if paired else []
             found += [micro(patterns=("pingpong",), gap=wanted.gap, pairs=count) for count in counts]
+    return found
+
+
+def _onesided(wanted: Wanted) -> list[Micro]:
+    names, found = _of_kind(wanted.names, patterns.ONESIDED), []
+    for ranks in wanted.ranks if names else ():
+        _check_ranks(ranks, wanted, True)
+        found.append(Micro(ranks=ranks, sizes=wanted.message_sizes, patterns=names, gap=wanted.gap))
     return found
 
 

@@ -19,8 +19,8 @@ PATTERNS = options_of(
         "--pattern",
         "names",
         metavar="LIST",
-        help="pingpong, pingping, batch, batches, exchange, multi-pair, allreduce, allgather, stream, cache; globs. "
-        "[the first four]",
+        help="pingpong, pingping, batch, batches, put, get, exchange, multi-pair, allreduce, allgather, stream, cache; "
+        "globs. [the first four]",
     ),
     option("--transport", default="*", metavar="LIST", help="Transports with options; globs such as 'rma-*'. [all]"),
     option("--ranks", "-n", default="2", metavar="LIST", help="Numbers of ranks; even for patterns of pairs. [2]"),

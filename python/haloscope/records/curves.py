@@ -52,7 +52,8 @@ class Curve(Launched):
 
     def bandwidth(self, size: int, key: str = "batch_s") -> float:
         """Return the bytes per second that all pairs, or all threads, move together, by the median time of `key`."""
-        at_once = self.pairs * self.window(size) if self.kind == patterns.PAIRS else self.own_sets
+        paired = self.kind in (patterns.PAIRS, patterns.ONESIDED)
+        at_once = self.pairs * self.window(size) if paired else self.own_sets
         return at_once * size * patterns.MEASURES[key].moved / self.time(size, key).value
 
     def message_rate(self, size: int, key: str = "batch_s") -> float:
@@ -67,7 +68,7 @@ class Curve(Launched):
 
     @property
     def kind(self) -> str:
-        """The concurrent unit: pairs of ranks, a ring, all ranks of a collective, threads on memory."""
+        """The kind of its pattern: messages or one-sided operations of pairs, a ring, all ranks, threads on memory."""
         return patterns.KIND_OF[self.measures()[0]]
 
     @property

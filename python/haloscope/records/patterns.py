@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PAIRS, RING, COLLECTIVE, MEMORY = "pairs", "ring", "collective", "memory"
+PAIRS, ONESIDED, RING, COLLECTIVE, MEMORY = "pairs", "onesided", "ring", "collective", "memory"
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,18 @@ ALL = (
     _pattern("pingping", PAIRS, Measure("exchange_s", "both ways", "one message each way, concurrently")),
     _pattern("batch", PAIRS, Measure("batch_s", "bandwidth one way", "batches, one way", 1)),
     _pattern("batches", PAIRS, Measure("both_batch_s", "bandwidth both ways", "batches, both ways", 2)),
+    _pattern(
+        "put",
+        ONESIDED,
+        Measure("put_s", "put", "one with a flush"),
+        Measure("put_batch_s", "puts", "batches with one flush", 1),
+    ),
+    _pattern(
+        "get",
+        ONESIDED,
+        Measure("get_s", "get", "one with a flush"),
+        Measure("get_batch_s", "gets", "batches with one flush", 1),
+    ),
     _pattern(
         "exchange", RING, Measure("ring_s", "exchange with both neighbours", "concurrent messages to and from each")
     ),

@@ -139,8 +139,24 @@ def message_charts(group: Group, members: Sequence[Curve]) -> list[Chart]:
 def _chart(key: str, where: str, members: dict[str, Curve]) -> Chart:
     measure = patterns.MEASURES[key]
     lines = {name: {size: curve.value(size, key)[0] for size in curve.sizes(key)} for name, curve in members.items()}
-    unit = "GB/s" if measure.moved else "us"
+    unit = _unit(measure)
     return Chart(f"{measure.words.capitalize()}, {unit}: {where}", f"{where}: {measure.of}", "bytes", unit, lines)
+
+
+def _unit(measure: patterns.Measure) -> str:
+    return "GB/s" if measure.moved else "us"
+
+
+def onesided_charts(table: Sequence[Curve]) -> list[Chart]:
+    """Return charts of single one-sided operations and of their batches, a line per operation."""
+    charts = []
+    for curve in (c for c in table if c.kind == patterns.ONESIDED):
+        for name, unit in (("One-sided operations", "us"), ("Batches of one-sided operations", "GB/s")):
+            measures = [m for m in map(patterns.MEASURES.get, curve.measures()) if m and _unit(m) == unit]
+            lines = {m.words: {size: curve.value(size, m.key)[0] for size in curve.sizes(m.key)} for m in measures}
+            where = str(Group.of(curve))
+            charts.append(Chart(f"{name}, {unit}: {where}", f"{where}: {measures[0].of}", "bytes", unit, lines))
+    return charts
 
 
 def collective_charts(table: Sequence[Curve]) -> list[Chart]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haloscope.records.curves import Curve
-from haloscope.report import contention, microbench, tables
+from haloscope.report import contention, microbench, shapes, tables
 from haloscope.report.microbench import Chart
 
 if TYPE_CHECKING:
@@ -24,7 +24,12 @@ def charts(table: Sequence[Curve]) -> list[Chart]:
         for group, members in microbench.groups_of(table).items()
         for chart in microbench.message_charts(group, members)
     ]
-    return found + microbench.collective_charts(table) + microbench.memory_charts(table)
+    return found + _other_charts(table)
+
+
+def _other_charts(table: Sequence[Curve]) -> list[Chart]:
+    """Return the charts of everything but messages through transports."""
+    return microbench.onesided_charts(table) + microbench.collective_charts(table) + microbench.memory_charts(table)
 
 
 def sections(table: Sequence[Curve]) -> list[str]:
@@ -37,13 +42,16 @@ def sections(table: Sequence[Curve]) -> list[str]:
         made.append(f"### Contention: time over that of one message alone\n\n{contention.table(found)}")
         if laws := contention.laws(found):
             made.append("In terms of a profile (docs/understand/model.md): " + "; ".join(laws) + ".")
-    others = microbench.collective_charts(table) + microbench.memory_charts(table)
-    return made + [f"### {chart.title}\n\n{chart.markdown()}" for chart in others]
+    made += [f"### {chart.title}\n\n{chart.markdown()}" for chart in _other_charts(table)]
+    if judged := shapes.table(table):
+        made.append(f"### Shapes over sizes\n\n{shapes.DEFINITIONS}\n\n{judged}")
+    return made
 
 
 def markdown(table: Sequence[Curve], found: Sequence[dict], file: Path) -> str:
-    """Return the whole report of some records: the sections, the refusals, and the name of their file."""
-    return "\n\n".join([*sections(table), *tables.refusals(found), f"records: {file}"])
+    """Return the whole report of some records: sections, refusals, emulated networks, and the name of their file."""
+    ends = [*tables.refusals(found), *tables.networks(found), f"records: {file}"]
+    return "\n\n".join([*sections(table), *ends])
 
 
 def title(table: Sequence[Curve]) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from haloscope import bridge, records
 from haloscope.errors import UsageError
+from haloscope.measure import cluster
 from haloscope.measure import microbench as requests
 from haloscope.records import patterns
 from haloscope.records.curves import Curve, group_curves
@@ -87,6 +88,36 @@ def test_pairs_and_emulated_nodes_are_requests_of_their_own(haloscope):
     assert "4 ranks in 2 pairs on 2 emulated nodes" in result.out
 
 
+@pytest.mark.ids("SG5")
+def test_puts_and_gets_with_a_flush_move_right_bytes_of_all_sizes_without_a_transport(haloscope):
+    words = "microbench --pattern put,get --transport * --seconds 0.0001 --repetitions 1 --launches 1 --output m.jsonl"
+    result = haloscope(words)
+    assert result.code == 0, result.err
+    [curve] = group_curves(records.read("m.jsonl").records)
+    assert curve.verification == "passed" and curve.transport == ""
+    assert curve.measures() == ["put_s", "put_batch_s", "get_s", "get_batch_s"]
+    for key in curve.measures():
+        assert curve.sizes(key) == list(requests.ALL_SIZES)
+    assert curve.window(8) == 64 and curve.window(1048576) == 4
+    assert curve.bandwidth(8, "get_batch_s") == pytest.approx(64 * 8 / curve.time(8, "get_batch_s").value)
+    assert "### Shapes over sizes" in result.out and "One-sided operations, us: 2 ranks in 1 pair" in result.out
+
+
+@pytest.mark.ids("SG5")
+@pytest.mark.skipif(bool(cluster.missing()), reason=cluster.missing() or "there are namespaces")
+def test_puts_and_gets_between_two_emulated_nodes_move_right_bytes(haloscope):
+    result = haloscope(
+        "microbench --pattern put,get --ranks 4 --lab 2 --latency 50us --bandwidth 1Gbit --bytes 1,4096 "
+        "--seconds 0.0001 --repetitions 1 --launches 1 --output m.jsonl"
+    )
+    assert result.code == 0, result.err
+    [curve] = group_curves(records.read("m.jsonl").records)
+    assert curve.verification == "passed" and (curve.request["ranks"], curve.pairs) == (4, 2)
+    assert curve.records[0]["environment"]["hosts"] == ["node0", "node0", "node1", "node1"]
+    shown = haloscope("microbench", "--from", "m.jsonl")
+    assert "emulated network of 2 hosts: latency 50 us, 1 Gbit/s" in shown.out
+
+
 def test_records_can_be_shown_again_without_measuring(haloscope):
     found = [sample("p2p", 1e-6, f"launch-{k}") for k in range(4)] + [
         sample("persistent", 2e-6, f"launch-{k}") for k in range(4)
@@ -142,6 +173,8 @@ def test_every_pattern_is_measured_and_checked_and_shown(haloscope):
         "1 of 2 pairs of ranks, 1 apart",
         "4 ranks in a ring",
         "Contention",
+        "One-sided operations, us: 4 ranks in 2 pairs, 1 apart",
+        "Batches of one-sided operations, GB/s: 4 ranks in 2 pairs, 1 apart",
         "Allreduce, us",
         "Allgather, us",
         "STREAM, GB/s: arrays of 0.0625 MiB",
@@ -198,6 +231,7 @@ def test_wrong_input_is_refused_with_what_to_do(haloscope):
         (("--pattern", "multi-pair"), "--ranks 4"),
         (("--ranks", "4", "--gap", "3"), "does not pair 4 ranks"),
         (("--pattern", "exchange", "--ranks", "1"), "2 ranks or more"),
+        (("--pattern", "put", "--ranks", "3"), "ranks work in pairs"),
         (("--pattern", "allreduce", "--bytes", "6"), "multiples"),
         (("--pattern", "stream", "--threads", "0"), "use 1 or more"),
         (("--pattern", "cache", "--bytes", str(1 << 50)), "are free"),

@@ -62,6 +62,7 @@ CASES = {
     "pace": line("pace", seconds=0.01),
     "microbench-pairs": microbench("pingpong", "pingping", "batch", "batches", transport="p2p", bytes=[8, 1024]),
     "microbench-windows": microbench("pingpong", "batch", transport="rma-fence", bytes=[8]),
+    "microbench-onesided": microbench("put", "get", bytes=[8]),
     "microbench-ring": microbench("exchange", transport="p2p", bytes=[8]),
     "microbench-collectives": microbench("allreduce", "allgather", bytes=[8]),
     "microbench-memory": microbench("stream", threads=1, bytes=[4096]),

@@ -30,10 +30,6 @@ std::vector<double> time_transfers(const Bench& bench, Transfer& first, Transfer
   return samples;
 }
 
-int window_of(std::int64_t bytes) {
-  return static_cast<int>(std::clamp<std::int64_t>(batch_bytes / bytes, min_window, max_window));
-}
-
 /// A transfer over the bench's peers; the arrived data are checked immediately.
 struct Checked : Transfer {
   Checked(Bench& bench, Way way, std::int64_t bytes, int messages = 1)
@@ -43,6 +39,10 @@ struct Checked : Transfer {
 };
 
 }  // namespace
+
+int window_of(std::int64_t bytes) {
+  return static_cast<int>(std::clamp<std::int64_t>(batch_bytes / bytes, min_window, max_window));
+}
 
 /// Half a round trip of one message.
 void measure_pingpong(Bench& bench, std::int64_t bytes, nlohmann::json& entry) {

@@ -31,6 +31,7 @@ const std::vector<std::string> usual{"pingpong", "pingping", "batch", "batches"}
 constexpr std::int64_t largest_message = std::int64_t{64} << 20, largest_array = std::int64_t{1} << 40;
 
 bool sends(Kind kind) { return kind == Kind::pairs || kind == Kind::ring; }
+bool pairs_ranks(Kind kind) { return kind == Kind::pairs || kind == Kind::onesided; }
 
 std::vector<std::int64_t> usual_sizes() {
   std::vector<std::int64_t> sizes;
@@ -76,7 +77,7 @@ void settle(MicrobenchRequest& r, int ranks) {
     if (p->kind != kind)
       throw UsageError(std::string("patterns '") + r.patterns.front()->name + "' and '" + p->name +
                        "' need requests of their own");
-  if (kind == Kind::pairs) take_pairs(r, ranks);
+  if (pairs_ranks(kind)) take_pairs(r, ranks);
   if (kind == Kind::ring && ranks < 2) throw UsageError("a ring needs 2 ranks or more");
   if (sends(kind)) Strategy("direct/" + r.transport);  // refuses unknown names
   if (r.nodes < 0 || r.nodes > ranks)
@@ -93,14 +94,14 @@ nlohmann::json described(const MicrobenchRequest& r, int ranks) {
   const Kind kind = r.patterns.front()->kind;
   if (sends(kind)) json.update({{"transport", r.transport}, {"nodes", r.nodes}, {"fresh", r.fresh}});
   if (kind != Kind::memory) json["bytes"] = r.bytes;
-  if (kind == Kind::pairs) json.update({{"pairs", r.pairs}, {"gap", r.gap}});
+  if (pairs_ranks(kind)) json.update({{"pairs", r.pairs}, {"gap", r.gap}});
   if (kind == Kind::memory) json["threads"] = r.threads;
   return json;
 }
 
 std::unique_ptr<PeerGroup> open_peers(const Session& s, const MicrobenchRequest& r, bool yield) {
   const Kind kind = r.patterns.front()->kind;
-  if (kind == Kind::pairs) return PeerGroup::open_pair(s.comm, r.gap, r.pairs, r.nodes, yield);
+  if (pairs_ranks(kind)) return PeerGroup::open_pair(s.comm, r.gap, r.pairs, r.nodes, yield);
   return kind == Kind::ring ? PeerGroup::open_ring(s.comm, r.nodes, yield) : nullptr;
 }
 

@@ -23,12 +23,15 @@ struct Bench {
 };
 
 struct MicroPattern {
-  enum class Kind { pairs, ring, collective, memory };
+  enum class Kind { pairs, onesided, ring, collective, memory };
   const char* name;
   Kind kind;
   /// Collective. Adds the samples of one size to `entry`, an object with "bytes"; one key per thing measured.
   void (*measure)(Bench& bench, std::int64_t bytes, nlohmann::json& entry);
 };
+
+/// Returns the number of messages of one size in a batch.
+int window_of(std::int64_t bytes);
 
 /// @throws UsageError with the names that are known.
 const MicroPattern& find_micro_pattern(const std::string& name);

@@ -37,6 +37,9 @@ class PeerGroup {
   bool idle() const { return comm_ == MPI_COMM_NULL; }
   /// The rank of `all` that this rank waits for, -1 when idle.
   int partner() const { return partner_; }
+  /// The communicator of the group's ranks, and this rank in it: its side in a pair.
+  MPI_Comm comm() const { return comm_; }
+  int rank() const { return rank_; }
 
  private:
   friend class Transfer;
