@@ -58,9 +58,12 @@ def _start(interlines: int, iteration: int, function: int) -> tuple[np.ndarray, 
     return u, np.zeros((count - 1, count - 1))
 
 
-def _mean(u: np.ndarray) -> np.ndarray:
-    """Return the mean of the four neighbours of each inner point."""
-    mean: np.ndarray = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+def _mean(u: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return the mean of the four neighbours of each inner point, in `out` where there is one."""
+    mean: np.ndarray = np.add(u[:-2, 1:-1], u[2:, 1:-1], out=out)
+    mean += u[1:-1, :-2]
+    mean += u[1:-1, 2:]
+    mean *= 0.25
     return mean
 
 
@@ -96,17 +99,24 @@ def _sweeps(u: np.ndarray, source: np.ndarray, begin: int, end: int) -> Iterator
     side, inner, change = source.shape[0], u[1:-1, 1:-1], np.zeros_like(source)
     diagonal = np.add.outer(np.arange(side), np.arange(side))
     reached = 2 * side  # all diagonals
+    turns, moved = [diagonal % 2 == parity for parity in range(2)], np.empty(diagonal.shape, dtype=bool)
     for time in range(end if begin < reached else reached):
-        moved = (diagonal <= time) & ((time - diagonal) % 2 == 0)
-        change = np.where(moved, _mean(u) + source - inner, 0)
+        np.less_equal(diagonal, time, out=moved)
+        moved &= turns[time % 2]
+        _mean(u, out=change)
+        change += source
+        change -= inner
+        change *= moved
         inner += change
         yield time, change
     if begin < reached:
         return
     padded = np.pad(_later(change, begin - reached + 1), 1)
+    spare = np.zeros_like(padded)
     for time in range(begin, end):
         yield time, padded[1:-1, 1:-1]
-        padded[1:-1, 1:-1] = _mean(padded)
+        _mean(padded, out=spare[1:-1, 1:-1])
+        padded, spare = spare, padded
 
 
 def target(method: str, interlines: int, iterations: int) -> float:
