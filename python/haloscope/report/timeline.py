@@ -1,4 +1,4 @@
-"""Timelines of the ranks: seconds by phase and by MPI call, and the time for which each rank was blocked."""
+"""Timelines of the ranks: seconds by phase, MPI call and epoch, and the time for which each rank was blocked."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ from collections.abc import Iterable, Sequence
 from haloscope.report import tables
 
 BLOCKED = ("wait", "complete", "barrier")  # operations that end only when another rank has done something
+NO_EPOCH = {"epochs": 0, "open_s": 0.0, "longest_s": 0.0, "blocked_s": 0.0}
+EPOCHS = {  # in the order of the table
+    "fence": "fence to fence",
+    "access": "access: start to complete",
+    "exposure": "exposure: post to wait",
+    "lock": "lock to unlock",
+    "lock-all": "lock_all to unlock_all",
+}
 MOST_RANKS = 16  # listed individually; of more, only least, mean and most
 
 
 def ranks_of(found: Iterable[dict]) -> dict[int, dict]:
-    """Add up the timelines of some records, by rank: measured_s, phases_s, operations_s, mpi."""
+    """Add up the timelines of some records, by rank: measured_s, phases_s, operations_s, mpi, epochs."""
     total: dict[int, dict] = {}
     for record in found:
         for entry in record.get("timeline", {}).get("ranks", []):
             none = {"measured_s": 0.0, "phases_s": defaultdict(float), "operations_s": defaultdict(float), "mpi": {}}
-            mine = total.setdefault(entry["rank"], none)
+            mine = total.setdefault(entry["rank"], none | {"epochs": {}})
             mine["measured_s"] += entry["measured_s"]
             for part in ("phases_s", "operations_s"):
                 for name, seconds in entry[part].items():
@@ -28,6 +36,11 @@ def ranks_of(found: Iterable[dict]) -> dict[int, dict]:
                 sums = mine["mpi"].setdefault(key, {"calls": 0, "seconds": 0.0})
                 sums["calls"] += call["calls"]
                 sums["seconds"] += call["seconds"]
+            for epoch in entry.get("epochs", ()):  # none in older records
+                sums = mine["epochs"].setdefault(epoch["kind"], NO_EPOCH.copy())
+                sums["longest_s"] = max(sums["longest_s"], epoch["longest_s"])
+                for name in ("epochs", "open_s", "blocked_s"):
+                    sums[name] += epoch[name]
     return dict(sorted(total.items()))
 
 
@@ -44,12 +57,12 @@ def blocks(during: str, role: str) -> bool:
 
 
 def summary(found: Sequence[dict]) -> str:
-    """Return two Markdown tables in seconds over all repetitions: ranks by phase, MPI calls over ranks.
+    """Return Markdown tables in seconds over all repetitions: ranks by phase, MPI calls over ranks, epochs over ranks.
 
-    "" when no record has a timeline.
+    Without one-sided communication there is no table of epochs. "" when no record has a timeline.
     """
     ranks = ranks_of(found)
-    return f"{_by_phase(ranks)}\n\n{_by_call(ranks)}" if ranks else ""
+    return "\n\n".join(filter(None, (_by_phase(ranks), _by_call(ranks), _by_epoch(ranks)))) if ranks else ""
 
 
 def _spread(values: Sequence[float]) -> list[float]:
@@ -85,3 +98,17 @@ def _by_call(ranks: dict[int, dict]) -> str:
         for (during, call, role), count, *spread in lines
     ]
     return tables.markdown(shown, headers, right=headers[3:])
+
+
+def _by_epoch(ranks: dict[int, dict]) -> str:
+    """Return the table of epochs of one-sided communication, "" without any."""
+    lines = []
+    for kind in (kind for kind in EPOCHS if any(kind in r["epochs"] for r in ranks.values())):
+        sums = [r["epochs"].get(kind, NO_EPOCH) for r in ranks.values()]
+        count, open_s = (sum(s[name] for s in sums) for name in ("epochs", "open_s"))
+        lengths = (1e3 * open_s / count, 1e3 * max(s["longest_s"] for s in sums))
+        spread = _spread([s["blocked_s"] for s in sums])
+        lines.append([EPOCHS[kind], count, *(f"{ms:.3f}" for ms in lengths), *(f"{s:.4f}" for s in spread)])
+    blocked = ["least blocked (s)", "mean blocked (s)", "most blocked (s)"]
+    headers = ["epoch", "epochs, all ranks", "mean length (ms)", "longest (ms)", *blocked]
+    return tables.markdown(lines, headers, right=headers[1:]) if lines else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -164,6 +165,63 @@ def test_what_a_trace_says_of_clocks_holds_on_one_machine_where_all_are_the_same
     assert all(abs(offset) <= uncertainty + ROUNDING_US for offset, uncertainty in clocks_us(Path("t.json")))
 
 
+def epochs(haloscope, strategy: str, *words: str) -> list[dict[str, dict]]:
+    """Return the epochs of each rank by kind."""
+    assert run(haloscope, "--timeline", *words, strategy=strategy).code == 0
+    [record] = records.read("r.jsonl").measurements
+    return [{epoch["kind"]: epoch for epoch in entry["epochs"]} for entry in record["timeline"]["ranks"]]
+
+
+EXCHANGES = 2 * STEPS  # of the measured repetitions
+NEIGHBOURS = 2  # the grid is periodic, and both are the same rank
+
+
+@pytest.mark.ids("SH1")
+@pytest.mark.parametrize(
+    ("strategy", "counts"),
+    [
+        ("direct/rma-fence", {"fence": EXCHANGES}),
+        ("direct/rma-pscw", {"access": EXCHANGES, "exposure": EXCHANGES}),
+        ("direct/rma-pscw:get,per-message", {"access": NEIGHBOURS * EXCHANGES, "exposure": NEIGHBOURS * EXCHANGES}),
+        ("direct/rma-lock", {"lock": NEIGHBOURS * EXCHANGES}),
+        ("direct/rma-lockall:get", {"lock-all": 2}),
+        ("direct/rma-lockall:rget", {"lock-all": 2}),
+        ("direct/p2p", {}),
+    ],
+)
+def test_each_rank_has_the_epochs_of_its_synchronisation(haloscope, strategy, counts):
+    for rank in epochs(haloscope, strategy):
+        assert {kind: epoch["epochs"] for kind, epoch in rank.items()} == counts
+        for epoch in rank.values():
+            assert 0 <= epoch["blocked_s"] <= epoch["open_s"] <= epoch["epochs"] * epoch["longest_s"] * (1 + 1e-9)
+
+
+@pytest.mark.ids("SH1")
+def test_epochs_of_a_rank_that_waits_for_a_late_one_are_blocked_as_long(haloscope):
+    late = f"delay:rank=1,step=-1,seconds={DELAY_S},op=wait"
+    waiting, late_rank = epochs(haloscope, "direct/rma-fence", "--inject", late)
+    least = 0.999 * 2 * (STEPS - 1) * DELAY_S  # the closing fence of each step waits for the late rank's
+    assert waiting["fence"]["blocked_s"] >= least
+    assert late_rank["fence"]["open_s"] >= least  # asleep between its fences
+
+
+@pytest.mark.ids("SH1")
+def test_epochs_of_a_trace_enclose_the_operations_and_end_in_their_order(haloscope):
+    events = trace(haloscope, strategy="direct/rma-fence")
+    for rank in (0, 1):
+        mine = [e for e in events if e["pid"] == rank]
+        begins = {e["id"]: e["ts"] for e in mine if e["ph"] == "b"}
+        ends = {e["id"]: e["ts"] for e in mine if e["ph"] == "e"}
+        assert {e["name"] for e in mine if e["ph"] in "be"} == {"fence epoch"}
+        assert len(begins) == STEPS and set(begins) == set(ends)  # of the last repetition
+        spans = sorted((begins[number], ends[number]) for number in begins)
+        assert all(end <= begin + ROUNDING_US for (_, end), (begin, _) in itertools.pairwise(spans))
+        puts = [e for e in mine if e["name"] == "MPI_Put"]
+        assert len(puts) == NEIGHBOURS * STEPS
+        for put in puts:
+            assert any(begin < put["ts"] and put["ts"] + put["dur"] < end for begin, end in spans)
+
+
 def test_a_trace_file_that_cannot_be_written_ends_the_run_with_its_name(haloscope):
     result = run(haloscope, "--trace", "missing/t.json")
     assert result.code == 1 and "missing/t.json" in result.err
@@ -182,3 +240,21 @@ def test_timelines_of_several_launches_add_up_and_many_ranks_are_summarised():
     assert table(text, "rank")[0]["blocked"] == "25.0 %"
     assert table(text, "during")[0]["calls, all ranks"] == "80"
     assert timeline.summary([measurement()]) == ""
+
+
+@pytest.mark.ids("SH1")
+def test_the_table_of_epochs_has_their_number_their_lengths_and_blocked_seconds_over_ranks():
+    def entry(rank: int, blocked_s: float) -> dict:
+        fence = {"kind": "fence", "epochs": 4, "open_s": 0.012, "longest_s": 0.002 * (rank + 3), "blocked_s": blocked_s}
+        none = {"measured_s": 2.0, "phases_s": {}, "operations_s": {}, "mpi": []}
+        return {"rank": rank} | none | {"epochs": [fence]}
+
+    record = measurement() | {"timeline": {"ranks": [entry(0, 0.25), entry(1, 0.75)]}}
+    assert records.fault_of(record) == ""
+    [line] = table(timeline.summary([record, record]), "epoch")
+    assert list(line.values()) == ["fence to fence", "16", "3.000", "8.000", "0.5000", "1.0000", "1.5000"]
+    record["timeline"]["ranks"][0]["epochs"] = []
+    assert table(timeline.summary([record]), "epoch")[0]["least blocked (s)"] == "0.0000"
+    for entry_of_rank in record["timeline"]["ranks"]:
+        del entry_of_rank["epochs"]  # as in older records
+    assert "fence to fence" not in timeline.summary([record])

@@ -211,6 +211,7 @@ Json timeline_of(Session& s, const Run& run, const MpiClock& clock, double measu
   RankTimes mine;
   mine.measured_s = measured_s;
   mine.mpi = clock.calls();
+  mine.epochs = clock.epochs().sums();
   for (const Runner* runner : run.runners()) mine.add(*runner);
   return timeline_json(s.comm, mine);
 }

@@ -116,13 +116,58 @@ constexpr Known known[] = {
 #undef HALOSCOPE_ENTRY
 };
 
-template <class F>
-int timed(int index, F f) {
+/// The effect of a call of a function on epochs, by its arguments once it has returned: none of most functions.
+template <Function function>
+struct EpochOf {
+  template <class... Arguments>
+  std::optional<EpochCall> operator()(Arguments...) const {
+    return {};
+  }
+};
+
+#define HALOSCOPE_EPOCH_OF(name, parameters, ...)                                          \
+  template <>                                                                              \
+  struct EpochOf<number_of_##name> {                                                       \
+    std::optional<EpochCall> operator() parameters const { return EpochCall __VA_ARGS__; } \
+  };
+using enum EpochKind;
+HALOSCOPE_EPOCH_OF(Win_fence, (int assertion, MPI_Win w), {w, fence, -1, true, (assertion & MPI_MODE_NOSUCCEED) == 0})
+HALOSCOPE_EPOCH_OF(Win_start, (MPI_Group, int, MPI_Win w), {w, access, -1, false, true})
+HALOSCOPE_EPOCH_OF(Win_complete, (MPI_Win w), {w, access, -1, true})
+HALOSCOPE_EPOCH_OF(Win_post, (MPI_Group, int, MPI_Win w), {w, exposure, -1, false, true})
+HALOSCOPE_EPOCH_OF(Win_wait, (MPI_Win w), {w, exposure, -1, true})
+HALOSCOPE_EPOCH_OF(Win_test, (MPI_Win w, const int* done), {w, exposure, -1, *done != 0})
+HALOSCOPE_EPOCH_OF(Win_lock, (int, int target, int, MPI_Win w), {w, lock, target, false, true})
+HALOSCOPE_EPOCH_OF(Win_unlock, (int target, MPI_Win w), {w, lock, target, true})
+HALOSCOPE_EPOCH_OF(Win_lock_all, (int, MPI_Win w), {w, lock_all, -1, false, true})
+HALOSCOPE_EPOCH_OF(Win_unlock_all, (MPI_Win w), {w, lock_all, -1, true})
+HALOSCOPE_EPOCH_OF(Win_flush, (int target, MPI_Win w), {w, lock_all, target})
+HALOSCOPE_EPOCH_OF(Win_flush_local, (int target, MPI_Win w), {w, lock_all, target})
+HALOSCOPE_EPOCH_OF(Win_flush_all, (MPI_Win w), {w})
+HALOSCOPE_EPOCH_OF(Win_flush_local_all, (MPI_Win w), {w})
+HALOSCOPE_EPOCH_OF(Put, (const void*, int, MPI_Datatype, int target, MPI_Aint, int, MPI_Datatype, MPI_Win w),
+                   {w, lock_all, target})
+HALOSCOPE_EPOCH_OF(Get, (void*, int, MPI_Datatype, int target, MPI_Aint, int, MPI_Datatype, MPI_Win w),
+                   {w, lock_all, target})
+HALOSCOPE_EPOCH_OF(Rput,
+                   (const void*, int, MPI_Datatype, int target, MPI_Aint, int, MPI_Datatype, MPI_Win w, MPI_Request*),
+                   {w, lock_all, target})
+HALOSCOPE_EPOCH_OF(Rget, (void*, int, MPI_Datatype, int target, MPI_Aint, int, MPI_Datatype, MPI_Win w, MPI_Request*),
+                   {w, lock_all, target})
+HALOSCOPE_EPOCH_OF(Accumulate,
+                   (const void*, int, MPI_Datatype, int target, MPI_Aint, int, MPI_Datatype, MPI_Op, MPI_Win w),
+                   {w, lock_all, target})
+HALOSCOPE_EPOCH_OF(Fetch_and_op, (const void*, void*, MPI_Datatype, int target, MPI_Aint, MPI_Op, MPI_Win w),
+                   {w, lock_all, target})
+#undef HALOSCOPE_EPOCH_OF
+
+template <class F, class Epoch>
+int timed(int index, F f, Epoch epoch) {
   MpiClock* clock = running.load(std::memory_order_acquire);
   if (!clock) return f();
   const double begin = now_s();
   const int code = f();
-  clock->note(index, begin, now_s());
+  clock->note(index, begin, now_s(), epoch());
   return code;
 }
 
@@ -133,31 +178,44 @@ const char* to_string(MpiRole role) {
   return names[static_cast<int>(role)];
 }
 
-MpiClock::MpiClock(std::size_t spans, const RankStatus& status) : status_(status) { spans_.reserve(spans); }
+MpiClock::MpiClock(std::size_t spans, const RankStatus& status) : epochs_(spans), status_(status) {
+  spans_.reserve(spans);
+}
 
-void MpiClock::start() { running.store(this, std::memory_order_release); }
+void MpiClock::start() {
+  epochs_.start(now_s());
+  running.store(this, std::memory_order_release);
+}
 
 void MpiClock::stop() {
   MpiClock* self = this;
-  running.compare_exchange_strong(self, nullptr);
+  if (!running.compare_exchange_strong(self, nullptr)) return;
+  const std::lock_guard lock(mutex_);
+  epochs_.stop(now_s(), status_.step.load(std::memory_order_relaxed));
 }
 
-void MpiClock::note(int function, double begin_s, double end_s) {
+void MpiClock::note(int function, double begin_s, double end_s, const std::optional<EpochCall>& epoch) {
   const std::int32_t during = status_.phase.load(std::memory_order_relaxed);
   const std::int64_t step = status_.step.load(std::memory_order_relaxed);
+  const MpiRole role = known[function].role;
   const std::lock_guard lock(mutex_);
-  Sum& sum = sums_[{during, function}];
+  add({function, step, during, 1, begin_s, end_s});
+  if (epoch) epochs_.note(*epoch, {begin_s, end_s, during, step, role == MpiRole::waits, role == MpiRole::polls});
+}
+
+void MpiClock::add(const MpiSpan& call) {
+  Sum& sum = sums_[{call.during, call.function}];
   ++sum.calls;
-  sum.seconds += end_s - begin_s;
-  if (known[function].role == MpiRole::polls && !spans_.empty()) {  // a trace of a million polls could not be read
+  sum.seconds += call.end_s - call.begin_s;
+  if (known[call.function].role == MpiRole::polls && !spans_.empty()) {  // a trace of a million polls: unreadable
     MpiSpan& last = spans_.back();
-    if (last.function == function && last.during == during && last.step == step) {
+    if (last.function == call.function && last.during == call.during && last.step == call.step) {
       ++last.calls;
-      last.end_s = end_s;
+      last.end_s = call.end_s;
       return;
     }
   }
-  if (spans_.size() < spans_.capacity()) spans_.push_back({function, step, during, 1, begin_s, end_s});
+  if (spans_.size() < spans_.capacity()) spans_.push_back(call);
 }
 
 std::vector<MpiCall> MpiClock::calls() const {
@@ -176,9 +234,14 @@ const char* MpiClock::name_of(const MpiSpan& span) { return known[span.function]
 
 // Weak, so that a program with other profiling functions keeps them. The parentheses keep macros of
 // cmake/smpi.h out.
-#define HALOSCOPE_DEFINE(name, role, parameters, arguments)                                      \
-  extern "C" __attribute__((weak)) int(MPI_##name) parameters {                                  \
-    return haloscope::timed(haloscope::number_of_##name, [&] { return PMPI_##name arguments; }); \
+#define HALOSCOPE_DEFINE(name, role, parameters, arguments)                 \
+  extern "C" __attribute__((weak)) int(MPI_##name) parameters {             \
+    return haloscope::timed(                                                \
+        haloscope::number_of_##name, [&] { return PMPI_##name arguments; }, \
+        [&] {                                                               \
+          return haloscope::EpochOf<haloscope::number_of_##name> {}         \
+          arguments;                                                        \
+        });                                                                 \
   }
 HALOSCOPE_MPI_FUNCTIONS(HALOSCOPE_DEFINE)
 #undef HALOSCOPE_DEFINE

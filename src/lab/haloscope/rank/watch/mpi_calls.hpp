@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "haloscope/rank/watch/epochs.hpp"
 #include "haloscope/runner/status.hpp"
 
 namespace haloscope {
@@ -37,7 +39,7 @@ struct MpiSpan {
 /// Counts while it runs; one may run at a time. Any thread may call MPI meanwhile.
 class MpiClock {
  public:
-  /// @param spans   room for this many entries of a trace; later ones are only counted.
+  /// @param spans   room for this many calls and epochs of a trace; later ones are only counted.
   /// @param status  has the current operation of this rank.
   MpiClock(std::size_t spans, const RankStatus& status);
   ~MpiClock() { stop(); }
@@ -46,16 +48,22 @@ class MpiClock {
 
   void start();
   void stop();
-  void reset_spans() { spans_.clear(); }
+  void reset_spans() {
+    spans_.clear();
+    epochs_.reset_spans();
+  }
   /// Returns the calls, the costliest first.
   std::vector<MpiCall> calls() const;
   const std::vector<MpiSpan>& spans() const { return spans_; }
+  const EpochLog& epochs() const { return epochs_; }
   static const char* name_of(const MpiSpan& span);
 
   /// For the functions themselves: one call is over.
-  void note(int function, double begin_s, double end_s);
+  void note(int function, double begin_s, double end_s, const std::optional<EpochCall>& epoch);
 
  private:
+  void add(const MpiSpan& call);
+
   struct Sum {
     std::int64_t calls = 0;
     double seconds = 0;
@@ -63,6 +71,7 @@ class MpiClock {
   mutable std::mutex mutex_;
   std::map<std::pair<std::int32_t, int>, Sum> sums_;  // by operation and function
   std::vector<MpiSpan> spans_;
+  EpochLog epochs_;
   const RankStatus& status_;
 };
 

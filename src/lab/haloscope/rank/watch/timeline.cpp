@@ -1,6 +1,7 @@
 #include "haloscope/rank/watch/timeline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 
@@ -25,6 +26,21 @@ Json metadata(const char* kind, int rank, int row, const std::string& key, const
   return {{"name", kind}, {"ph", "M"}, {"pid", rank}, {"tid", row}, {"args", {{key, value}}}};
 }
 
+/// An epoch as a pair of events, which may overlap with other epochs of its row. @param number  unique on the rank.
+std::array<Json, 2> epoch_events(const TimelineEvent& e, int rank, std::size_t number, double origin_s) {
+  const auto event = [&](const char* kind, double at_s) -> Json {
+    return {{"name", e.name + " epoch"},
+            {"cat", e.row},
+            {"ph", kind},
+            {"id", std::to_string(rank) + "." + std::to_string(number)},
+            {"pid", rank},
+            {"tid", 0},
+            {"ts", (at_s - origin_s) * 1e6},
+            {"args", {{"step", e.step}, {"blocked_us", e.blocked_s * 1e6}}}};
+  };
+  return {event("b", e.begin_s), event("e", e.end_s)};
+}
+
 /// This rank's part of the file, each event followed by a comma and a line end.
 std::string trace_text(int rank, const std::vector<TimelineEvent>& events, const ClockOffset& clock, double origin_s) {
   std::string text;
@@ -36,7 +52,12 @@ std::string trace_text(int rank, const std::vector<TimelineEvent>& events, const
   put(metadata("process_sort_index", rank, 0, "sort_index", rank));
   for (int row = 0; row < static_cast<int>(rows.size()); ++row)
     put(metadata("thread_name", rank, row, "name", rows[row]));
+  std::size_t epochs = 0;
   for (const TimelineEvent& e : events) {
+    if (e.row == "epochs") {
+      for (const Json& event : epoch_events(e, rank, epochs++, clock.seconds + origin_s)) put(event);
+      continue;
+    }
     Json args{{"step", e.step}};
     if (e.op >= 0) args["op"] = e.op;
     if (!e.stage.empty()) args.update({{"stage", e.stage}, {"what", e.timer}});
@@ -68,6 +89,13 @@ std::vector<TimelineEvent> events_of(const MpiClock& clock) {
   std::vector<TimelineEvent> events;
   for (const MpiSpan& s : clock.spans())
     events.push_back({MpiClock::name_of(s), "mpi", s.begin_s, s.end_s, s.step, -1, s.calls});
+  for (const EpochSpan& s : clock.epochs().spans())
+    events.push_back({.name = to_string(s.kind),
+                      .row = "epochs",
+                      .begin_s = s.begin_s,
+                      .end_s = s.end_s,
+                      .step = s.step,
+                      .blocked_s = s.blocked_s});
   return events;
 }
 
@@ -129,15 +157,25 @@ void RankTimes::add(const Runner& runner) {
 
 Json timeline_json(MPI_Comm comm, const RankTimes& mine) {
   const OwnedComm own = duplicate(comm);
-  Json entry{{"rank", rank_in(own.get())},        {"host", host_name()},
-             {"measured_s", mine.measured_s},     {"phases_s", mine.phases_s},
-             {"operations_s", mine.operations_s}, {"mpi", Json::array()}};
+  Json entry{{"rank", rank_in(own.get())},
+             {"host", host_name()},
+             {"measured_s", mine.measured_s},
+             {"phases_s", mine.phases_s},
+             {"operations_s", mine.operations_s},
+             {"mpi", Json::array()},
+             {"epochs", Json::array()}};
   for (const MpiCall& call : mine.mpi)
     entry["mpi"].push_back({{"call", call.name},
                             {"role", to_string(call.role)},
                             {"during", phase_name(call.during)},
                             {"calls", call.calls},
                             {"seconds", call.seconds}});
+  for (const EpochSum& sum : mine.epochs)
+    entry["epochs"].push_back({{"kind", to_string(sum.kind)},
+                               {"epochs", sum.epochs},
+                               {"open_s", sum.open_s},
+                               {"longest_s", sum.longest_s},
+                               {"blocked_s", sum.blocked_s}});
   Json all = Json::array();
   for_each_text(own.get(), entry.dump(), [&](int, const std::string& text) { all.push_back(Json::parse(text)); });
   return {{"ranks", all}};

@@ -16,18 +16,19 @@ namespace haloscope {
 /// One bar of a trace. Times in seconds of std::chrono::steady_clock.
 struct TimelineEvent {
   std::string name;
-  std::string row;  ///< a lane, or "mpi"
+  std::string row;  ///< a lane, "mpi" or "epochs"
   double begin_s = 0, end_s = 0;
   std::int64_t step = 0;
   int op = -1;             ///< operation of the program, -1: none
   std::int64_t calls = 1;  ///< MPI calls that the bar stands for
   std::string stage = {};  ///< of the step; "" where it is of none
   std::string timer = {};  ///< the timer that the operation counts for: a sweep's or reduction's name
+  double blocked_s = 0;    ///< within an epoch
 };
 
 /// The operations that a runner traced.
 std::vector<TimelineEvent> events_of(const Runner& runner);
-/// The MPI calls that a clock traced.
+/// The MPI calls and the epochs that a clock traced.
 std::vector<TimelineEvent> events_of(const MpiClock& clock);
 
 /// Clock of this rank minus that of rank 0, in seconds; its uncertainty is half the round trip that measured it.
@@ -47,6 +48,7 @@ struct RankTimes {
   nlohmann::json phases_s = nlohmann::json::object();      ///< by timer
   nlohmann::json operations_s = nlohmann::json::object();  ///< by kind of operation
   std::vector<MpiCall> mpi;
+  std::vector<EpochSum> epochs;
 
   void add(const Runner& runner);
 };
