@@ -8,6 +8,8 @@
 #                     runs those of earlier commits again
 #   make studies      the five studies as far as this machine allows, kept under results/studies/; continues killed runs,
 #                     RUN=name for one; REPORTS=1 makes the reports again from kept records
+#   make mutants      whether tests notice changed lines, those of tests/mutants.toml, which break rows of studies, and
+#                     COUNT=n of plans, packing, schedules and the model; continues killed runs
 #   make docs         studies/coverage.md and the measured parts of README.md and docs/
 #   make site         the pages and the reference of all languages as a searchable site, build/site/index.html
 #   make release      the changelog, commit, tag and notes of a release: VERSION=X.Y.Z
@@ -33,7 +35,7 @@ SETUP = HALOSCOPE_STUDIES=$(STUDIES) scripts/setup.sh
 TESTED = tests $(if $(filter ON,$(STUDIES)),studies)
 
 .NOTPARALLEL:  # two goals would build in one folder concurrently
-.PHONY: demo test docs site bench studies check-long build programs configure setup release format lint clean
+.PHONY: demo test docs site bench studies mutants check-long build programs configure setup release format lint clean
 demo: programs
 	$(VENV)/haloscope demo
 
@@ -59,6 +61,10 @@ bench: build
 
 studies: build
 	$(VENV)/python studies/keep.py $(if $(REPORTS),--reports) $(RUN)
+
+mutants: setup
+	$(VENV)/python scripts/mutants.py --rows
+	$(VENV)/python scripts/mutants.py $(if $(COUNT),--count $(COUNT))
 
 check-long: build
 	$(SETUP) long
