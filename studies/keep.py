@@ -2,9 +2,10 @@
 
 usage: .venv/bin/python studies/keep.py [--reports] [RUN...]
 
-kept.toml has the options of each run, and the parts of the publication that it leaves out. A killed run continues where
-it was: its records are in build/studies/. --reports measures nothing: reports and figures are made again from the kept
-records, after a change of their code.
+kept.toml has the options of each run, and the parts of the publication that it leaves out. Each run has a report, its
+figures, standard_errors.csv with the mean and the standard error of all times behind them, and about.json with machine,
+compiler, MPI library and repetitions. A killed run continues where it was: its records are in build/studies/.
+--reports measures nothing: reports and figures are made again from the kept records, after a change of their code.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from haloscope import records
 from haloscope.bridge import build
+from haloscope.studies import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "results" / "studies"
@@ -58,7 +60,8 @@ def measure(name: str, plan: Mapping[str, Any]) -> None:
     """Measure a run, or the rest of it, and keep its records and their description."""
     raw = RAW / f"{name}.jsonl"
     others = raw.with_name(f"{name}-cg.jsonl")  # of other programs, which are measured again
-    others.unlink(missing_ok=True)
+    for file in (others, raw.with_name(f"{name}-cg-runs.jsonl")):
+        file.unlink(missing_ok=True)
     run(*HALOSCOPE, "study", plan["study"], *plan["options"], "--output", str(raw), "--resume")
     folder = KEPT / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -77,6 +80,7 @@ def describe(found: Iterable[Mapping], plan: Mapping[str, Any]) -> dict:
     return {part: values for part, values in about.items() if values} | {
         "days": distinct(record["launch"]["time_utc"][:10] for record in measured),
         "launches": distinct(record["launch"]["id"] for record in measured),
+        "repetitions": distinct(record["request"]["repetitions"] for record in measured),
         "records": len(measured),
         "command": " ".join(["haloscope study", plan["study"], *plan["options"]]),
         "left_out": plan["left_out"],
@@ -89,10 +93,18 @@ def distinct(values: Iterable[Any]) -> list:
 
 
 def write_report(name: str, plan: Mapping[str, Any]) -> None:
-    """Write the report of the kept records, and draw its figures next to them."""
+    """Write the report of the kept records and their standard errors, and draw the figures next to them."""
     folder = KEPT / name
     text = run(*HALOSCOPE, "study", plan["study"], "--from", str(folder / "records.jsonl.xz"), capture=True)
     (folder / "report.md").write_text(text)
+    (folder / "standard_errors.csv").write_text(provenance.table(kept_records(name)))
+
+
+def kept_records(name: str) -> list[dict]:
+    """Return the records of a kept run, of the other programs too."""
+    others = KEPT / name / "records-cg.jsonl"
+    more = records.read(others, records.CG).records if others.exists() else []
+    return records.read(KEPT / name / "records.jsonl.xz").records + more
 
 
 def run(*command: str, capture: bool = False) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -54,8 +56,12 @@ STYLE = {
     "svg.hashsalt": "haloscope",
     "text.parse_math": False,  # texts may come from third parties, and are not formulas
 }
-SIGNED = {".svg": {"Creator": outputs.DRAWN, "Date": None}, ".png": {"Software": outputs.DRAWN}}  # by file extension
+SIGNED: dict[str, dict[str, Any]] = {
+    ".svg": {"Creator": outputs.DRAWN, "Date": None},
+    ".png": {"Software": outputs.DRAWN},
+}  # by file extension
 MOST_LINES = 50  # of one text
+_DESCRIPTION = contextvars.ContextVar("_DESCRIPTION", default="")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 
@@ -67,6 +73,16 @@ def style() -> AbstractContextManager[None]:
 def legend_label(name: str) -> str:
     """Return a name for a legend, which leaves out all that begins with an underscore."""
     return f" {name}" if name.startswith("_") else name
+
+
+@contextlib.contextmanager
+def described(text: str) -> Iterator[None]:
+    """Yield while all figures that are saved get a text as the description in their files; "": none."""
+    token = _DESCRIPTION.set(text)
+    try:
+        yield
+    finally:
+        _DESCRIPTION.reset(token)
 
 
 class _Powers(LogFormatterSciNotation):
@@ -169,9 +185,12 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def _save(figure: Figure, file: Path) -> Path:
+    metadata = dict(SIGNED[file.suffix])
+    if text := _DESCRIPTION.get():
+        metadata["Description"] = shown(text)
     with outputs.writing(file, outputs.FIGURE) as draft, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # texts that leave no space, or that the font cannot show
-        figure.savefig(draft.buffer, format=file.suffix[1:], dpi=160, metadata=SIGNED[file.suffix])
+        figure.savefig(draft.buffer, format=file.suffix[1:], dpi=160, metadata=metadata)
     return file
 
 

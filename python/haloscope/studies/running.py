@@ -11,7 +11,7 @@ from typing import Any
 from haloscope import guests, outputs, records, studies
 from haloscope.errors import HaloscopeError, UnavailableError, UsageError, unknown_name
 from haloscope.measure import campaign, devices, launch, lists, slurm, space
-from haloscope.studies import findings
+from haloscope.studies import findings, provenance
 from haloscope.studies.checks import Replay
 from haloscope.terminal import say, shown
 
@@ -216,14 +216,25 @@ def report(
     measured: the records are new, so that the other programs are measured too. The files go to the error output, so
     that the report depends on the records alone.
     """
-    yield f"# {study.SUMMARY}\n\n{study.report(found, options)}"
+    origin = provenance.sentence(found)
+    yield "\n\n".join(filter(None, [f"# {study.SUMMARY}", origin, study.report(found, options)]))
     if hasattr(study, "other_programs") and (text := study.other_programs(file, options, measured)):
         yield f"\n{text}"
     if hasattr(study, "findings"):
         yield f"\n{findings_of(study, found, options)}"
     say(f"records: {file}")
-    if hasattr(study, "figures") and (drawn := study.figures(found, options, outputs.stem_of(file))):
+    if hasattr(study, "figures") and (drawn := _draw(study, found, options, outputs.stem_of(file), origin)):
         say(f"figure:  {', '.join(map(str, drawn))}")
+
+
+def _draw(
+    study: ModuleType, found: Sequence[dict], options: studies.Options, stem: Path, description: str
+) -> list[Path]:
+    """Draw the figures of a study, with a description in their files. Returns the files."""
+    from haloscope.report import figures  # slow to import
+
+    with figures.described(description):
+        return list(study.figures(found, options, stem))
 
 
 def findings_of(study: ModuleType, found: Sequence[dict], options: studies.Options) -> str:

@@ -10,6 +10,7 @@
 
 #include "haloscope/core/clock.hpp"
 #include "haloscope/extend/reproducible_sum.hpp"
+#include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/measure/run.hpp"
 #include "petsc_cg.hpp"
 
@@ -181,13 +182,19 @@ double allreduce_alone(int calls) {
 
 // ---- records --------------------------------------------------------------------------------------------------------
 
+/// Collective, as the description of the environment is.
 Json head_of(const Options& options, const std::string& kind) {
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   MPI_Get_library_version(library, &length);
   const Choice choice = cg_choice(options.side, "fused", options.process_grid());
-  return {{"kind", kind},         {"ranks", choice.ranks},    {"process_grid", choice.process_grid},
-          {"side", options.side}, {"petsc", petsc_version()}, {"mpi_library", library}};
+  return {{"kind", kind},
+          {"ranks", choice.ranks},
+          {"process_grid", choice.process_grid},
+          {"side", options.side},
+          {"petsc", petsc_version()},
+          {"mpi_library", library},
+          {"environment", gather_environment(MPI_COMM_WORLD)}};
 }
 
 Json record_of(const Options& options, Solver& solver, const std::vector<double>& expected) {

@@ -38,6 +38,7 @@ def solve(**changes) -> dict:
     functions["VecTDot"]["allreduce"] = {"calls": 40, "time_s": spread(0.2, 0.4, 0.6)}
     return {
         "kind": "cg-solve",
+        "mpi_library": "MPICH",
         "code": "petsc",
         "method": "standard",
         "form": "aij",
@@ -157,7 +158,8 @@ def test_a_solver_that_takes_long_is_reported_and_waited_for(tmp_path, monkeypat
     monkeypatch.setattr(patience.Wait, "report", note)
     monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.05")
     monkeypatch.setattr(launch, "launcher_words", lambda *words: [])
-    assert list(cg._launches(tmp_path, 1, cg.QUICK)) == [{"kind": "cg-solve", "launch": "launch-1"}]
+    once = cg.Effort(iterations=3, rounds=2, launches=1)
+    assert list(cg._launches(tmp_path, 1, once)) == [{"kind": "cg-solve", "launch": "launch-1"}]
     assert f"{program} --side 50" in capsys.readouterr().err
 
 
@@ -199,7 +201,7 @@ def test_every_kept_record_satisfies_the_schema_and_other_lines_do_not():
 )
 def test_a_line_that_is_no_record_is_named_once_and_left_out(line, haloscope, tmp_path):
     write(tmp_path / "r.jsonl", *skipped_study("davis2017", sizes=(8, 10, 12)))
-    write(tmp_path / "r-cg.jsonl", f"{line}\n", solve(mpi_library="MPICH"))
+    write(tmp_path / "r-cg.jsonl", f"{line}\n", solve())
     result = haloscope("study", "davis2017", "--from", "r.jsonl")
     assert result.code == 3  # of the skipped runs
     [message] = [line for line in result.err.splitlines() if "r-cg.jsonl, line" in line]
@@ -208,7 +210,7 @@ def test_a_line_that_is_no_record_is_named_once_and_left_out(line, haloscope, tm
 
 
 def test_calls_and_solves_that_do_not_fit_are_refused():
-    fewer = solve(mpi_library="MPICH")
+    fewer = solve()
     fewer["functions"]["VecNorm"]["allreduce"]["calls"] = 1
     assert "functions/VecNorm: 1 calls in 2 solves" in records.fault_of(fewer, records.CG)
 

@@ -15,6 +15,7 @@ from haloscope.report import components
 from haloscope.studies import running
 from haloscope.studies.findings import HOLDS, judge_cases
 from haloscope_studies.davis2017 import findings, study
+from haloscope_studies.davis2017.measured import launches, scaling
 from haloscope_studies.davis2017.measured.experiments import APP
 from haloscope_studies.davis2017.measured.scaling import Measured
 
@@ -63,11 +64,21 @@ def share_of_the_remap(record: dict) -> float:
 # ---- the kept run of the whole study ---------------------------------------------------------------------------------
 
 
+def kept(name: str) -> Measured:
+    """Return the runs that `make studies` has measured."""
+    file = keep.KEPT / name / "records.jsonl.xz"
+    return study.measured_points(*reversed(running.options_and_records(study, "davis2017", False, {}, [file])))
+
+
 @pytest.fixture(scope="module")
 def studied() -> Measured:
-    """The runs that `make studies` has measured."""
-    file = keep.KEPT / "davis2017" / "records.jsonl.xz"
-    return study.measured_points(*reversed(running.options_and_records(study, "davis2017", False, {}, [file])))
+    return kept("davis2017")
+
+
+@pytest.fixture(scope="module")
+def of_hosts() -> Measured:
+    """The runs on two hosts of an emulated cluster."""
+    return kept("davis2017-lab")
 
 
 @pytest.mark.ids("DE1")
@@ -90,3 +101,31 @@ def test_components_add_up_to_the_walltime_of_balanced_runs(studied):
         p: components.composed(r.records) / components.step_time(r.records) for p, r in balanced.items() if p.pes > 1
     }
     assert len(off) >= 4 and all(abs(ratio - 1) <= 0.015 for ratio in off.values()), off
+
+
+@pytest.mark.ids("DB6")
+def test_a_barrier_before_each_exchange_makes_runs_less_than_5_percent_longer_in_the_mean(studied, of_hosts):
+    for runs in (studied, of_hosts):
+        [(barriered, plain)] = findings.with_barriers(runs)
+        means = {n: statistics.fmean(barriered[n]) / statistics.fmean(plain[n]) for n in barriered if n in plain}
+        assert len(means) >= 3 and statistics.geometric_mean(means.values()) < 1.05, means
+
+
+@pytest.mark.ids("DE3")
+def test_messages_to_all_26_neighbours_cost_no_more_than_one_percent(studied):
+    cases = findings.against(studied, "F", "E")
+    assert judge_cases(cases, high=1.01, lacking="runs of E and F").verdict == HOLDS
+
+
+@pytest.mark.ids("DG2")
+def test_parts_of_the_kept_product_have_all_its_timers_but_the_reduction_over_ranks(studied):
+    [row] = [row for p, row in studied.items() if p.experiment == "product"]
+    parts = {
+        part: [launches.mean(row, scaling.of_product(part, statistic)).value for statistic in ("min", "mean", "max")]
+        for part in scaling.PARTS_OF_PRODUCT
+    }
+    assert all(0 < least <= mean <= largest for least, mean, largest in parts.values()), parts
+    for record in row.records:
+        timers = [t for t in record["timers"] if t["stage"] == scaling.PRODUCT_STAGE]
+        whole = sum(t["seconds"]["mean"] for t in timers if t["component"] != "collectives")
+        assert sum(scaling.of_product(part, "mean")([record]) for part in parts) == pytest.approx(whole)

@@ -22,7 +22,7 @@ from haloscope.measure import answers, campaign, launch, space
 from haloscope.measure.request import Request
 from haloscope.records import stats
 from haloscope.report.tables import interval, markdown, number
-from haloscope.studies import published
+from haloscope.studies import provenance, published
 from haloscope_studies.davis2017.measured import launches
 from haloscope_studies.davis2017.measured.experiments import pe_counts
 
@@ -46,6 +46,8 @@ COMPOSITION = {
 }
 EXCHANGE = ("VecScatterBegin", "VecScatterEnd")  # its two ends
 BAR = 0.02  # of the composition, against the solve
+# Parts of an environment that a record of a solve has.
+DESCRIBED = ("cpu", "cores", "compiler", "compiler_flags", "mpi_library", "commit", "emulated_network")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Effort:
     launches: int
 
 
-QUICK, FULL = Effort(20, 5, 1), Effort(50, 20, 3)
+QUICK, FULL = Effort(20, 5, 3), Effort(50, 20, 3)
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
@@ -66,7 +68,7 @@ QUICK, FULL = Effort(20, 5, 1), Effort(50, 20, 3)
 def run(output: Path, quick: bool) -> list[dict]:
     """Measure on 1, 2, 4 ... ranks up to the cores; write the records to `output` as JSON lines and return them.
 
-    quick: few short solves in one launch, and PETSc only where its program is built. Records: `cg-solve` (a method of
+    quick: few short solves, and PETSc only where its program is built. Records: `cg-solve` (a method of
     PETSc or cg3d in one launch: seconds of each solve; of PETSc also calls and seconds by function), `cg-allreduce`,
     and `cg-missing` where PETSc is not available. The call takes seconds once PETSc is built, which takes minutes.
     Raises HaloscopeError if a program fails, UsageError if `output` holds other content.
@@ -143,6 +145,7 @@ def _native(output: Path, effort: Effort) -> Iterator[dict]:
             "solve_s": record["time_s"]["repetitions"],
             "launch": record["launch"]["id"],
             "mpi_library": record["environment"]["mpi_library"],
+            "environment": {part: value for part, value in record["environment"].items() if part in DESCRIBED},
         }
 
 
@@ -260,7 +263,8 @@ def tables(records: Sequence[Mapping]) -> str:
     }
     missing = [f"Not measured: {r['what']}; {r['reason']}." for r in records if r["kind"] == MISSING]
     bodies = [f"### Conjugate gradients: {title}\n\n{body}" for title, body in sections.items() if body]
-    return "\n\n".join([*bodies, *dict.fromkeys(missing)])
+    origin = [provenance.sentence(records)] * any(r["kind"] == SOLVE for r in records)
+    return "\n\n".join([*bodies, *origin, *dict.fromkeys(missing)])
 
 
 def iterations(records: Sequence[Mapping]) -> str:

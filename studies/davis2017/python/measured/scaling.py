@@ -324,48 +324,51 @@ def pieces(measured: Measured) -> str:
 
 
 def products(measured: Measured) -> str:
-    """Return the parts of a product with the matrix, means over ranks, with the study's times of as many ranks (table
-    A.74)."""
+    """Return the parts of a product with the matrix, least, mean and largest over ranks, with the study's means of as
+    many ranks (table A.74)."""
     printed = {
         (int(row["pes"]), row["part"]): float(row["time_s"]) for row in published("davis2017", "cg_matmult_parts")
     }
     lines = []
     for p, row in measured.items():
         if p.experiment == "product":
-            for part, measure in PARTS_OF_PRODUCT.items():
-                times = [MS * launches.mean(row, measure).value, MS * printed.get((p.pes, part), 0.0)]
-                lines.append([p.pes, f"{p.side}^3", part, *(number(t) if t else "" for t in times)])
+            for part in PARTS_OF_PRODUCT:
+                times = [launches.mean(row, of_product(part, statistic)).value for statistic in OPPOSITE]
+                times.append(printed.get((p.pes, part), 0.0))
+                lines.append([p.pes, f"{p.side}^3", part, *(number(MS * t) if t else "" for t in times)])
     if not lines:
         return "A product has parts where two ranks exchange: it needs two processing elements."
-    headers = ["PEs", "block", "part", "ms", "published"]
-    return tables.markdown(lines, headers, right=headers[3:])
+    headers = ["PEs", "block", "part", *(f"{statistic} (ms)" for statistic in OPPOSITE), "published mean"]
+    return f"{tables.markdown(lines, headers, right=headers[3:])}\n\n{BOUNDS}"
 
 
-def _of_timers(*names: str) -> launches.Measure:
-    """Return the measure of some timers of the product's stage: seconds per step, the mean over ranks."""
-    wanted = {(PRODUCT_STAGE, name) for name in names}
-    return lambda found: statistics.median(
-        sum(t["seconds"]["mean"] for t in record["timers"] if (t["stage"], t["name"]) in wanted) for record in found
-    )
+def of_product(part: str, statistic: str) -> launches.Measure:
+    """Return the measure of a part of the product: seconds per step, the mean over ranks, or bounds of the least and
+    the largest: the sum of this statistic of its timers."""
+    timers, sign = PARTS_OF_PRODUCT[part]
+    wanted = {(PRODUCT_STAGE, name) for name in timers}
+    of_outer = statistic if sign >= 0 else OPPOSITE[statistic]
+
+    def seconds(record: Mapping) -> float:
+        timed = sum(t["seconds"][statistic] for t in record["timers"] if (t["stage"], t["name"]) in wanted)
+        return float(timed + sign * record["phases_s"].get("outer", {}).get(of_outer, 0.0))
+
+    return lambda found: statistics.median(map(seconds, found))
 
 
-def _add(found: Sequence[Mapping]) -> float:
-    """Return seconds per step of the cells that wait for messages: of all stages only the product's has them."""
-    return float(statistics.median(record["phases_s"].get("outer", {}).get("mean", 0.0) for record in found))
-
-
-def _multiply(found: Sequence[Mapping]) -> float:
-    """Return seconds per step of the cells that need no message."""
-    return _of_timers("multiply")(found) - _add(found)
-
-
-# The parts by the names of the study: start of messages, cells inside, end of messages, cells that wait for them.
-PARTS_OF_PRODUCT: Mapping[str, launches.Measure] = {
-    "VecScatterBegin": _of_timers("post", "pack", "send"),
-    "Multiply": _multiply,
-    "VecScatterEnd": _of_timers("wait", "unpack", "complete"),
-    "MultiplyAdd": _add,
+# The parts by the names of the study: start of messages, cells inside, end of messages, cells that wait for them. Of
+# each the timers that it adds up, and the sign of the time of cells that wait, which only this stage has.
+PARTS_OF_PRODUCT: Mapping[str, tuple[tuple[str, ...], int]] = {
+    "VecScatterBegin": (("post", "pack", "send"), 0),
+    "Multiply": (("multiply",), -1),
+    "VecScatterEnd": (("wait", "unpack", "complete"), 0),
+    "MultiplyAdd": ((), 1),
 }
+OPPOSITE = {"min": "max", "mean": "mean", "max": "min"}  # statistics over ranks, for times that are taken off
+BOUNDS = (
+    "Over ranks, geometric means over launches. A part of several timers has bounds: min is the sum of the timers' "
+    "least, max of their largest."
+)
 
 
 def barriers(measured: Measured) -> str:
