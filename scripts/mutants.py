@@ -43,13 +43,15 @@ AREAS = {
     "schedules": ("src/library/haloscope/schedule/*.cpp",),
     "model": ("src/model/haloscope/*/*.cpp",),
 }
-FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=1"]
+FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=1"]  # a changed line compiles one source
 FLAGS += ["-DHALOSCOPE_AVX=OFF", "-DHALOSCOPE_BENCH=OFF"]
 LIBRARIES = [BUILD / f"libhaloscope_{name}.a" for name in ("core", "model")]
 PYTHON = str(ROOT / ".venv/bin/python")
 SLOW = "*NeverRead*:Reordered.*:Panels.PointsBeyond*:CheckSteps.What*:Fold.EachCopy*:Refetch.Lines*"
-PROPERTIES = ["bridge", "model/test_predict.py", "model/test_placement.py", "model/test_refetch.py"]
-PROPERTIES += ["simulate/test_simulate.py", "advice/test_advise.py", "advice/test_whatif.py"]
+PLANS = ["bridge/test_plan_properties.py", "bridge/test_plan_classes.py"]  # of tests/python/, without ranks
+PROGRAMS = ["bridge/test_program_properties.py", "bridge/test_program_work.py"]
+PREDICTIONS = ["model/test_predict.py", "model/test_placement.py", "model/test_refetch.py", "simulate/test_simulate.py"]
+PREDICTIONS += ["advice/test_advise.py", "advice/test_whatif.py"]
 ADDRESS_SPACE = 8 << 30  # of a test: a mutant may allocate without an end
 
 
@@ -89,7 +91,9 @@ STEPS = [
     Step("test_pack", gtest("test_pack", "*"), ["pack"]),
     Step("test_core", gtest("test_core", f"-{SLOW}")),
     Step("test_core", gtest("test_core", SLOW), ["plan", "schedules", "model"]),
-    Step("haloscope_bridge", pytest(*(f"tests/python/{name}" for name in PROPERTIES)), ["plan", "schedules", "model"]),
+    Step("haloscope_bridge", pytest(*(f"tests/python/{name}" for name in PLANS)), ["plan"]),
+    Step("haloscope_bridge", pytest(*(f"tests/python/{name}" for name in PROGRAMS)), ["schedules"]),
+    Step("haloscope_bridge", pytest(*(f"tests/python/{name}" for name in PREDICTIONS)), ["model"]),
 ]
 
 
