@@ -59,7 +59,7 @@ def blocks(during: str, role: str) -> bool:
 def summary(found: Sequence[dict]) -> str:
     """Return Markdown tables in seconds over all repetitions: ranks by phase, MPI calls over ranks, epochs over ranks.
 
-    Without one-sided communication there is no table of epochs. "" when no record has a timeline.
+    The table of epochs is for one-sided communication. "" when no record has a timeline.
     """
     ranks = ranks_of(found)
     return "\n\n".join(filter(None, (_by_phase(ranks), _by_call(ranks), _by_epoch(ranks)))) if ranks else ""

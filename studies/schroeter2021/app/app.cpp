@@ -1,6 +1,7 @@
 // poisson2d: the unit square's Poisson problem by Jacobi and by Gauss-Seidel (Schroeter 2021).
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "haloscope/apps/kernel_sweeper.hpp"
 #include "haloscope/core/names.hpp"
@@ -35,7 +36,10 @@ class PoissonSweeper final : public KernelSweeper {
     meter_.lines = o.problem.grid.cells[1];
   }
 
-  void begin() override { meter_.seconds.clear(); }
+  void begin() override {
+    meter_.seconds.clear();
+    meter_.subnormal.clear();
+  }
   const WorkMeter& meter() const { return meter_; }
 
   void sweep(const SweepArgs& args) override {
@@ -56,11 +60,16 @@ class PoissonSweeper final : public KernelSweeper {
       const double begin_s = work_s();
       call(k, args.reduced);
       meter_.add(args.step, block, work_s() - begin_s);
-      line = k.region.hi[1];
+      for (; line < k.region.hi[1]; ++line) meter_.count(args.step, args.levels, block, line_of(k, line));
     }
   }
 
  private:
+  static std::span<const double> line_of(const PoissonArgs& k, std::int64_t line) {
+    const double* const first = static_cast<const double*>(k.out) + line * k.row;
+    return {first + k.region.lo[0], first + k.region.hi[0]};
+  }
+
   void call(PoissonArgs& k, double* reduced) const {
     double change = 0;
     if (reduced) k.change = &change;
@@ -159,14 +168,13 @@ std::vector<std::vector<double>> excerpt(const Problem& p, const FieldReader& re
   return rows;
 }
 
-/// Returns seconds of computing by window of iterations and block of lines, summed over ranks: each line has one owner.
-std::vector<std::vector<double>> work(const WorkMeter& meter, const FieldReader& reader) {
-  double most = -static_cast<double>(meter.seconds.size());  // the windows of the rank with the most
-  std::vector<double> seconds = meter.seconds;
-  seconds.resize(static_cast<std::size_t>(-reader.least(most)), 0);
-  reader.sum(seconds);
+/// Returns a table of a meter by window of iterations and block of lines, summed over ranks: each line has one owner.
+std::vector<std::vector<double>> work(std::vector<double> table, int blocks, const FieldReader& reader) {
+  const double most = -static_cast<double>(table.size());  // the windows of the rank with the most
+  table.resize(static_cast<std::size_t>(-reader.least(most)), 0);
+  reader.sum(table);
   std::vector<std::vector<double>> rows;
-  for (auto at = seconds.begin(); at != seconds.end(); at += meter.blocks) rows.emplace_back(at, at + meter.blocks);
+  for (auto at = table.begin(); at != table.end(); at += blocks) rows.emplace_back(at, at + blocks);
   return rows;
 }
 
@@ -188,7 +196,8 @@ std::vector<RecordEntry> entries(const Problem& p, const Sweeper& sweeper, const
   if (meter.blocks > 0) {
     list.push_back({"work_blocks", std::int64_t{meter.blocks}});
     list.push_back({"work_window", meter.window});
-    list.push_back({"work_seconds", work(meter, reader)});
+    list.push_back({"work_seconds", work(meter.seconds, meter.blocks, reader)});
+    list.push_back({"work_subnormal", work(meter.subnormal, meter.blocks, reader)});
   }
   return list;
 }
@@ -214,7 +223,7 @@ std::vector<Parameter> parameters() {
        .words = schemes},
       {.name = "work_blocks",
        .value = std::int64_t{0},
-       .help = "Record the compute seconds of this many blocks of lines; 0: do not.",
+       .help = "Record the compute seconds and subnormal numbers of this many blocks of lines; 0: do not.",
        .least = 0},
       {.name = "work_window", .value = std::int64_t{100}, .help = "Iterations that work_blocks sums up.", .least = 1}};
 }

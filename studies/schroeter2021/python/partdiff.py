@@ -71,7 +71,10 @@ OPTIONS = options_of(
         help="poisson2d: print the residual of the sequential iteration K and end.",
     ),
     option(
-        "--work-blocks", type=click.IntRange(1), group="study", help="poisson2d: compute times of N blocks of lines."
+        "--work-blocks",
+        type=click.IntRange(1),
+        group="study",
+        help="poisson2d: compute times and subnormal numbers by N blocks of lines.",
     ),
     option("--work-window", type=click.IntRange(1), group="study", help="Iterations that --work-blocks sums up. [100]"),
 )
@@ -283,8 +286,19 @@ def slow_blocks(seconds: Sequence[float], factor: float = SLOW) -> list[int]:
     return [block for block, value in enumerate(seconds) if value > factor * usual]
 
 
+def subnormal_blocks(numbers: Sequence[float]) -> list[int]:
+    """Return the blocks of lines, counted from 0, with at least half as many subnormal numbers as any block.
+
+    numbers: of each block at the end of one window of iterations. On CPUs that take longer for these numbers, such
+    blocks are the slow ones.
+    """
+    return [block for block, count in enumerate(numbers) if count and count >= max(numbers) / 2]
+
+
 def slow_table(record: dict) -> str:
-    """Return one line per window of iterations: the median block's seconds and the blocks that took much longer."""
+    """Return one line per window of iterations: the median block's seconds, the blocks that took much longer, and the
+    blocks with most subnormal numbers.
+    """
     from haloscope.report import tables
 
     work = record["app"]
@@ -292,7 +306,8 @@ def slow_table(record: dict) -> str:
     for number, seconds in enumerate(work["work_seconds"]):
         usual = statistics.median(seconds)
         text = ", ".join(f"{block} ({seconds[block] / usual:.1f}x)" for block in slow_blocks(seconds)) or "none"
-        lines.append([f"{number * work['work_window'] + 1} ..", f"{usual:.4f}", text])
-    return tables.markdown(
-        lines, ["iterations", "median block (s)", f"blocks of {work['work_blocks']} slower than {SLOW:g}x"]
-    )
+        counts = dict(enumerate(work["work_subnormal"])).get(number, [])  # of full windows
+        numbers = ", ".join(f"{block} ({counts[block]:.0f})" for block in subnormal_blocks(counts)) or "none"
+        lines.append([f"{number * work['work_window'] + 1} ..", f"{usual:.4f}", text, numbers])
+    slower = f"blocks of {work['work_blocks']} slower than {SLOW:g}x"
+    return tables.markdown(lines, ["iterations", "median block (s)", slower, "most subnormal numbers"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 
+import numpy as np
 import pytest
 
-from haloscope import records
+from haloscope import bridge, records
 from haloscope_studies.schroeter2021 import partdiff, precision
 
 ONE = ("--launches", "1", "--repetitions", "1", "--warmup", "0")
@@ -240,10 +242,62 @@ def test_a_slow_band_that_wanders_inwards_is_found_in_every_window():
     rows = [[noise.uniform(0.95, 1.05) * (1.3 if min(b, 15 - b) == band else 1) for b in range(16)] for band in bands]
     slow = [partdiff.slow_blocks(row) for row in rows]
     assert slow == [[band, 15 - band] for band in bands] and (slow[24], slow[49]) == ([5, 10], [7, 8])
-    work = {"work_blocks": 16, "work_window": 100, "work_seconds": rows}
+    numbers = [[0] * 16] * 24 + [[0, 0, 0, 0, 0, 60, 15, 15, 15, 15, 60, 0, 0, 0, 0, 0]]
+    work = {"work_blocks": 16, "work_window": 100, "work_seconds": rows, "work_subnormal": numbers}
     lines = partdiff.slow_table({"app": work}).splitlines()[2:]
     assert len(lines) == 50
-    assert re.search(r"\| 2401 \.\. .*\| 5 \(1\.\dx\), 10 \(1\.\dx\) ", lines[24])
+    assert re.search(r"\| 2401 \.\. .*\| 5 \(1\.\dx\), 10 \(1\.\dx\) .*\| 5 \(60\), 10 \(60\) ", lines[24])
+    assert all(re.search(r"\| none +\|$", lines[number]) for number in (23, 25))
+
+
+def front(interlines: int, iteration: int) -> list[int]:
+    """Return the inner lines, from 0, whose numbers are subnormal in the middle column after an iteration of Jacobi.
+
+    The middle column alone is computed: its left and right neighbours have a mean of its value, until the front of the
+    side borders is there.
+    """
+    column = np.zeros(8 * interlines + 9)
+    column[[0, -1]] = 0.5
+    for _ in range(iteration):
+        column[1:-1] = (column[:-2] + column[2:]) / 4 + column[1:-1] / 2
+    return [int(line) for line in np.flatnonzero((column[1:-1] > 0) & (column[1:-1] < sys.float_info.min))]
+
+
+def blocks_of(lines: list[int], blocks: int, interlines: int) -> set[int]:
+    """Return the blocks that lines belong to, where ranks own even blocks of them."""
+    side = 8 * interlines + 7
+    slabs = bridge.Layout((side, side), (1, blocks), (False, False))
+    boxes = [slabs.owned(rank) for rank in range(blocks)]
+    return {rank for rank, box in enumerate(boxes) for line in lines if box.lo[1] <= line < box.hi[1]}
+
+
+METERED = ("--process-grid", "slabs", "--verify", 0, *ONE)
+
+
+@pytest.mark.ids("SH2")
+def test_blocks_with_subnormal_numbers_are_where_the_front_of_the_solution_is(haloscope):
+    words = ("--interlines", 256, "--steps", 600, "--work-blocks", 48, "--work-window", 50, "--ranks", 2, *METERED)
+    numbers = solve(haloscope, *words)["app"]["work_subnormal"]
+    assert len(numbers) == 12 and not any(map(any, numbers[:10]))  # the front is still normal or zero
+    for window, blocks in ((10, {12, 35}), (11, {13, 34})):
+        assert set(partdiff.subnormal_blocks(numbers[window])) == blocks
+        assert blocks_of(front(256, 50 * (window + 1)), 48, 256) == blocks
+    assert not any(map(any, solve(haloscope, *words, "--ftz", "on")["app"]["work_subnormal"]))
+
+
+@pytest.mark.long
+@pytest.mark.ids("SH2")
+def test_the_slow_ranks_of_the_study_are_found(haloscope):
+    """By their cause, subnormal numbers, at the iterations of the thesis; a CPU may compute with them at full speed."""
+    words = ("--interlines", 512, "--steps", 5000, "--work-blocks", 16, "--work-window", 100, "--ranks", 2, *METERED)
+    numbers = solve(haloscope, *words)["app"]["work_subnormal"]
+    for iteration, ranks in ((2500, [5, 10]), (5000, [7, 8])):
+        row = numbers[iteration // 100 - 1]
+        assert partdiff.subnormal_blocks(row) == ranks
+        assert blocks_of(front(512, iteration), 16, 512) == set(ranks)
+        slowed = [1 + 0.3 * count / max(row) for count in row]  # seconds of a CPU that loses a time per such number
+        assert partdiff.slow_blocks(slowed) == ranks
+    assert not any(map(any, solve(haloscope, *words, "--ftz", "on")["app"]["work_subnormal"]))
 
 
 @pytest.mark.ids("SH2", "SH3")
@@ -274,4 +328,5 @@ def test_work_is_recorded_by_block_and_window_and_flushing_to_zero_keeps_the_res
         assert all(len(row) == 12 and min(row) >= 0 for row in seconds)
         of_block = [sum(column) for column in zip(*seconds, strict=True)]
         assert min(of_block) > 0  # whichever rank owns its lines
+        assert len(work["work_subnormal"]) == 5  # of whole windows
         assert sum(of_block) <= ranks * record["time_s"]["repetitions"][0] * 1.01  # processor time within wall time

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <vector>
 
+#include "haloscope/core/denormals.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/rank/watch/inject.hpp"
 #include "link_rig.hpp"
@@ -218,6 +220,27 @@ TEST(Poisson, SH2_MeteredSecondsAreAddedUpByWindowAndBlock) {
   for (std::int64_t iteration = 0; iteration < 25; ++iteration) meter.add(iteration, 1, 0.5);
   meter.add(0, 2, 4);
   EXPECT_EQ(meter.seconds, (std::vector<double>{0, 5, 4, 0, 5, 0, 0, 2.5, 0}));
+}
+
+TEST(Poisson, SH2_SubnormalNumbersAreCountedAlsoWhileTheyAreTakenAsZero) {
+  using Limits = std::numeric_limits<double>;
+  const std::vector<double> values{0.0,   -0.0,   Limits::denorm_min(), -Limits::min() / 2, Limits::min(), 1,
+                                   -1e99, 1e-310, Limits::infinity(),   Limits::quiet_NaN()};
+  EXPECT_EQ(count_subnormal(values), 3);
+  const FlushToZero flushing(true);
+  EXPECT_EQ(count_subnormal(values), 3);
+}
+
+TEST(Poisson, SH2_NumbersAreCountedAfterTheLastIterationOfEachWindow) {
+  WorkMeter meter;
+  meter.blocks = 2;
+  meter.window = 10;
+  const std::vector<double> line{1e-310, 1, 1e-310};
+  for (std::int64_t iteration = 0; iteration < 25; ++iteration) meter.count(iteration, 1, 1, line);
+  EXPECT_EQ(meter.subnormal, (std::vector<double>{0, 2, 0, 2}));
+  meter.subnormal.clear();
+  for (std::int64_t iteration = 0; iteration < 24; iteration += 4) meter.count(iteration, 4, 0, line);
+  EXPECT_EQ(meter.subnormal, (std::vector<double>{2, 0, 2, 0})) << "sweeps of four iterations that pass 10 and 20";
 }
 
 TEST(Poisson, ThreadsDoNotChangeTheBytes) {
