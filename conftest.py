@@ -178,9 +178,9 @@ def pytest_runtest_call(item):
 
     started, words = set(), launch.launcher_words
 
-    def noted(path, ranks, threads):
+    def noted(path, ranks, *more):
         started.add(ranks)
-        return words(path, ranks, threads)
+        return words(path, ranks, *more)
 
     try:
         with mock.patch.object(launch, "launcher_words", noted):

@@ -8,9 +8,9 @@ import click
 
 from haloscope import terminal
 from haloscope.options.command import ChoiceOptions, named_options, subcommand
-from haloscope.options.hosts import starts_ranks
+from haloscope.options.hosts import maps_ranks, starts_ranks
 from haloscope.options.measuring import MEASURING
-from haloscope.options.output import DETAILS, record_file
+from haloscope.options.output import DETAILS, PAGE, record_file
 from haloscope.options.request import APP, app_of, measured_space
 from haloscope.studies import run_flags
 
@@ -24,8 +24,10 @@ from haloscope.studies import run_flags
 @MEASURING
 @record_file("APP")
 @DETAILS
+@PAGE
 @run_flags.add_options
 @starts_ranks
+@maps_ranks
 @click.pass_context
 def command(context: click.Context, /, app: str, **options: Any) -> int:
     """Measure APP and rank the results. APP is in the library (--help-all lists them) or in your --program.
@@ -55,5 +57,9 @@ def command(context: click.Context, /, app: str, **options: Any) -> int:
             terminal.echo(text)
         for text in [] if own.replaces == run_flags.ALL else report.notes(found, output):
             terminal.echo(text, err=bool(own.replaces))
+        if options["page"]:
+            from haloscope.report.page import content
+
+            terminal.echo(content.write_about(options["page"], found), err=bool(own.replaces))
 
     return campaign.exit_code(run_request.campaign_of(planned, output, options, app).run_showing(show))

@@ -9,7 +9,7 @@ import click
 
 from haloscope import errors, studies, terminal
 from haloscope.guests import ABSENT
-from haloscope.options.hosts import starts_ranks
+from haloscope.options.hosts import maps_ranks, starts_ranks
 from haloscope.options.kinds import option
 from haloscope.options.study import CHANGES, RECORDS
 
@@ -29,6 +29,7 @@ NAMES = studies.names()
 @CHANGES
 @RECORDS
 @starts_ranks
+@maps_ranks
 def command(name: str | None, recorded: tuple[Path, ...], slurm: Path | None, replay: bool, **changes: Any) -> int:
     """Run the study NAME: measure, verify, and print its tables. Without a name, list the studies.
 

@@ -24,7 +24,7 @@ from typing import Any
 from haloscope import patience, records, scratch
 from haloscope.bridge import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, UnavailableError, UsageError
-from haloscope.measure import faults, hosts
+from haloscope.measure import faults, host_mapping, hosts
 from haloscope.measure.ends import Ends
 from haloscope.measure.request import Measurable
 from haloscope.model import link
@@ -123,33 +123,48 @@ def physical_cores() -> int:
     return min(cores_here(), psutil.cpu_count(logical=False) or cores_here())
 
 
-def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
+def launcher_words(path: Path, ranks: int, threads: int, of_hosts: Sequence[int] = ()) -> list[str]:
     """Return mpiexec's command words for `ranks` ranks of `threads` threads, each rank pinned to its own cores.
 
-    They run on `hosts.names()`, in blocks. If cores are too few for all threads, a rank still has its equal share; if
-    they are too few for the ranks, nothing is pinned and the operating system schedules. Hosts of an emulated cluster
-    have separate cores, and ranks are not pinned further. If all ranks are on this machine, they listen only on its
-    loop-back, unless the user sets another interface.
+    They run on `hosts.names()`, in equal blocks. If cores are too few for all threads, a rank still has its equal
+    share; if they are too few for the ranks, nothing is pinned and the operating system schedules. Hosts of an emulated
+    cluster have separate cores, and ranks are not pinned further. of_hosts: ranks of each used host instead, unpinned.
+    If all ranks are on this machine, they listen only on its loop-back, unless the user sets another interface. Raises
+    UnavailableError for `of_hosts` with a launcher of another kind than MPICH's and Open MPI's.
     """
-    here = hosts.ranks_on_one(ranks)
-    share = 0 if link.current() else min(threads, cores_here() // here)
+    here = max(of_hosts, default=hosts.ranks_on_one(ranks))
+    share = 0 if link.current() or of_hosts else min(threads, cores_here() // here)
     words = [str(path), "-n", str(ranks)]
     kind = flavour(path)
     if kind == "hydra":
-        words += ["-hosts", ",".join(hosts.names()), "-ppn", str(here)] if hosts.names() else []
+        words += _on_hosts(kind, here, of_hosts)
         words += ["-bind-to", f"core:{share}"] if share else []
         words += _to_loopback(kind, path)
     elif kind == "openmpi":
         words += ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        words += ["--host", ",".join(f"{name}:{here}" for name in hosts.names())] if hosts.names() else []
+        words += _on_hosts(kind, here, of_hosts)
         words += _open_mpi_binding(here, share)
         words += ["--oversubscribe"] if here * threads > cores_here() else []
         words += _to_loopback(kind, path)
+    elif of_hosts:
+        raise UnavailableError("--mapping needs the mpiexec of MPICH or Open MPI; use the options of this launcher")
     elif kind == "srun":
         if names := hosts.names():
             words += [f"--nodes={len(names)}", f"--nodelist={','.join(names)}", f"--ntasks-per-node={here}"]
         words += [f"--cpus-per-task={threads}", "--cpu-bind=cores", "--distribution=block:block"]
     return words
+
+
+def _on_hosts(kind: str, here: int, of_hosts: Sequence[int]) -> list[str]:
+    """Return the words with the hosts and their ranks: `of_hosts`, or `here` on each; none for this machine alone."""
+    names = hosts.names()
+    if not names:
+        return []
+    if kind == "hydra" and not of_hosts:
+        return ["-hosts", ",".join(names), "-ppn", str(here)]
+    counts = of_hosts or [here] * len(names)
+    listed = ",".join(f"{name}:{count}" for name, count in zip(names, counts, strict=False))
+    return ["-hosts" if kind == "hydra" else "--host", listed]
 
 
 LOOPBACK = "lo"
@@ -210,11 +225,15 @@ class Job:
         lines = folder / "requests.jsonl"
         lines.write_text("".join(json.dumps(r.line()) + "\n" for r in self.requests))
         threads = max(r.threads for r in self.requests)
+        mapping = host_mapping.current()
         words = [
-            *launcher_words(mpiexec(), self.ranks, threads),
+            *launcher_words(
+                mpiexec(), self.ranks, threads, mapping.of_hosts(self.ranks, hosts.count()) if mapping else ()
+            ),
             # Hydra ends the others as soon as one rank dies, and may report one of them; here the launcher finds the
             # first. With this option and several hosts, hydra signals ranks that have already ended, and fails.
             *(["-disable-auto-cleanup"] if flavour(mpiexec()) == "hydra" and not hosts.names() else []),
+            *(mapping.start_words(self.ranks, folder) if mapping else ()),
             str(build.rank_program()),
             "--output",
             str(self.output),

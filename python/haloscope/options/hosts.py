@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from haloscope.errors import UsageError
+from haloscope.errors import UsageError, unknown_name
 from haloscope.options.kinds import Decorator, of_machine, options_of
+from haloscope.terminal import shown
 
 if TYPE_CHECKING:
+    from haloscope.measure.host_mapping import HostMapping
     from haloscope.model.link import Link
 
 
@@ -104,3 +107,41 @@ def options_without(words: Sequence[str], names: Sequence[str]) -> list[str]:
         elif not word.startswith(tuple(f"{name}=" for name in names)):
             kept.append(word)
     return kept
+
+
+def maps_ranks(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Add the options of a mapping to sockets to a command that measures, and apply them."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, mapping: str | None, sockets: str | None, **options: Any) -> int | None:
+        from haloscope.measure import host_mapping
+
+        if sockets and not mapping:
+            raise UsageError("--sockets describes the hosts of a mapping; add --mapping fill")
+        with host_mapping.applied(_mapping_of(mapping, sockets) if mapping else None):
+            return function(*arguments, **options)
+
+    rules = of_machine(
+        "--mapping",
+        metavar="RULE",
+        help="Ranks to hosts and sockets: fill, balanced (over hosts), by-socket. [equal blocks, a core each]",
+    )
+    shape = of_machine(
+        "--sockets",
+        metavar="SxC",
+        help="Sockets of a host, and ranks that fill one; more than it has are emulated. [the machine's]",
+    )
+    return rules(shape(wrapped))
+
+
+def _mapping_of(rule: str, sockets: str | None) -> HostMapping:
+    """Return the mapping of the options. Raises UsageError for an unknown rule, and for other text than SxC."""
+    from haloscope.measure import host_mapping
+
+    if rule not in host_mapping.RULES:
+        raise UsageError(unknown_name("mapping", rule, host_mapping.RULES))
+    if sockets is None:
+        return host_mapping.of_this_machine(rule)
+    if not (found := re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", sockets)):
+        raise UsageError(f"--sockets {shown(sockets)} is not sockets x ranks of each; give 2x6")
+    return host_mapping.HostMapping(rule, int(found[1]), int(found[2]))

@@ -17,6 +17,7 @@ SURROUNDINGS = {
     "mpi_library": "MPI libraries",
     "device": "devices",
     "emulated_network": "networks",
+    "mapping": "mappings",
 }
 
 

@@ -61,6 +61,7 @@ SIGNED: dict[str, dict[str, Any]] = {
     ".png": {"Software": outputs.DRAWN},
 }  # by file extension
 MOST_LINES = 50  # of one text
+MOST_DESCRIBED = 1000  # characters of a description
 _DESCRIPTION = contextvars.ContextVar("_DESCRIPTION", default="")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
@@ -187,7 +188,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 def _save(figure: Figure, file: Path) -> Path:
     metadata = dict(SIGNED[file.suffix])
     if text := _DESCRIPTION.get():
-        metadata["Description"] = shown(text)
+        metadata["Description"] = shown(text, MOST_DESCRIBED)
     with outputs.writing(file, outputs.FIGURE) as draft, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # texts that leave no space, or that the font cannot show
         figure.savefig(draft.buffer, format=file.suffix[1:], dpi=160, metadata=metadata)

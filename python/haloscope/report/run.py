@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from haloscope.measure import host_mapping
 from haloscope.records.rows import Row, group_rows
 from haloscope.report import components, tables, timeline
 
@@ -37,5 +38,6 @@ def _components(table: Sequence[Row]) -> list[str]:
 
 
 def notes(found: Sequence[dict], output: Path) -> list[str]:
-    """Return the lines below the tables: configurations not run, emulated networks, the file of records."""
-    return [f"\n{line}" for line in (*tables.refusals(found), *tables.networks(found), f"records: {output}")]
+    """Return the lines below the tables: configurations not run, emulated networks, mappings, the file of records."""
+    about = (*tables.refusals(found), *tables.networks(found), *host_mapping.lines(found))
+    return [f"\n{line}" for line in (*about, f"records: {output}")]

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from haloscope import records
+from haloscope.measure.host_mapping import HostMapping
 from haloscope.model.link import Link
 from haloscope.records.text import count_of, listed
 
@@ -42,7 +43,7 @@ def sentence(found: Sequence[Mapping]) -> str:
     numbers = sorted({len(_samples(record)) for record in measured})
     launches = len({_launch(record) for record in measured})
     often = f"{listed(numbers)} repetition{'s' * (numbers != [1])} of each configuration"
-    parts = [_distinct(describe(one) for one in environments) for describe in (_machine, _device, _network, _software)]
+    parts = [_distinct(describe(one) for one in environments) for describe in PARTS]
     where = "; ".join(part for part in parts if part)
     return f"Measured on {where}; {launches} launch{'es' * (launches != 1)} with {often}."
 
@@ -63,6 +64,10 @@ def _device(environment: Mapping) -> str:
 
 def _network(environment: Mapping) -> str:
     return Link(**environment["emulated_network"]).text if "emulated_network" in environment else ""
+
+
+def _mapping(environment: Mapping) -> str:
+    return HostMapping(**environment["mapping"]).text if "mapping" in environment else ""
 
 
 def _software(environment: Mapping) -> str:
@@ -119,6 +124,10 @@ def mean_times(found: Iterable[Mapping]) -> Iterator[MeanTime]:
             continue
         error = statistics.stdev(means) / math.sqrt(len(means)) if len(means) > 1 else math.inf
         yield MeanTime(name, quantity, len(means), counts[name], statistics.fmean(means), error)
+
+
+# Parts of a sentence, of an environment.
+PARTS = (_machine, _device, _network, _mapping, _software)
 
 
 def table(found: Iterable[Mapping]) -> str:

@@ -323,6 +323,8 @@ Exit run(const Arguments& arguments, const std::vector<Line>& lines, double star
   if (!arguments.findings.empty()) session.environment["probes"] = read_findings(arguments.findings);
   if (const char* network = std::getenv("HALOSCOPE_LAB"))
     session.environment["emulated_network"] = parsed_json(network, "HALOSCOPE_LAB");
+  if (const char* mapping = std::getenv("HALOSCOPE_MAPPING"))
+    session.environment["mapping"] = parsed_json(mapping, "HALOSCOPE_MAPPING");
   Watchdog watchdog(board, board.mine(), session.rank, arguments.watchdog);
   session.watchdog = &watchdog;
 
