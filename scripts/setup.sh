@@ -48,6 +48,10 @@ need libgtest-dev header gtest/gtest.h
 need nlohmann-json3-dev header nlohmann/json.hpp
 need libcli11-dev header CLI/CLI.hpp
 want gfortran command -v gfortran # the module for Fortran
+if [[ ${1:-} =~ ^(test|long)$ ]]; then
+  want chromium command -v chromium # pages in a real browser
+  want chromium-driver command -v chromedriver
+fi
 if [[ ${1:-} == long ]]; then
   need clang-19 command -v clang++-19
   need libomp-19-dev test -e /usr/lib/llvm-19/lib/libarcher.so

@@ -24,10 +24,12 @@ DRAWN = "Written by haloscope, with Matplotlib"
 SIMULATED = "Written by haloscope simulate"
 VALIDATED = "Written by haloscope validate"
 SUBMITTING = "Written by haloscope study"
+PAGED = "Written by haloscope report"
 Kind = re.Pattern[bytes]
 FIGURE = re.compile(DRAWN.encode())
 SCHEDULE = POINTS = re.compile(SIMULATED.encode())
 REPORT = re.compile(VALIDATED.encode())
+PAGE = re.compile(PAGED.encode())
 SUBMISSION = re.compile(SUBMITTING.encode())
 SCRIPT = re.compile(rb"# Set HALOSCOPE_RANK to the program haloscope-rank of a build with this cluster's MPI\.")
 REQUESTS = re.compile(rb'\A\{"kind": "\w+", "id": "[^"]+", "request": \{')

@@ -15,7 +15,7 @@ SOURCES = ROOT / "src"
 # From the lowest layer to the highest; parts of one layer may use each other.
 PYTHON = (
     {"errors", "terminal"},
-    {"arguments", "files", "guests", "scratch", "data"},
+    {"arguments", "files", "guests", "schemas", "scratch", "data"},
     {"outputs", "patience"},
     {"bridge"},
     {"records"},

@@ -10,7 +10,7 @@ from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
 from haloscope.options.kinds import ANY_PATH, option
 from haloscope.options.measuring import launches
-from haloscope.options.output import recorded
+from haloscope.options.output import PAGE, recorded
 
 
 @subcommand(short_help="Compare the strategies on this machine, about a minute.")
@@ -23,10 +23,11 @@ from haloscope.options.output import recorded
     help="Folder for records and figure.",
 )
 @recorded("Show the records of an earlier demo instead of measuring.")
+@PAGE
 @launches("8", detailed=True)
 @option("--cells", default="", metavar="XxYxZ,XxY,XxY", hidden=True)
 @starts_ranks
-def command(output: Path, recorded: Path | None, launches: int | None, cells: str) -> int:
+def command(output: Path, recorded: Path | None, page: Path | None, launches: int | None, cells: str) -> int:
     """Measure about two dozen choices on 2 ranks: patterns, transports, schedules and halo depths, on a small 3D grid,
     a small 2D grid and a large 2D grid. Ends with recommendations, as far as the measurements support any.
 
@@ -36,6 +37,7 @@ def command(output: Path, recorded: Path | None, launches: int | None, cells: st
     from haloscope import records
     from haloscope.measure import campaign, demo, launch, space
     from haloscope.report import demo as report
+    from haloscope.report.page import write_requested
 
     begin = time.monotonic()
     if recorded:
@@ -50,6 +52,7 @@ def command(output: Path, recorded: Path | None, launches: int | None, cells: st
         found = campaign.Campaign(planned, file, launches=number, seed=int(begin), label="demo", resumable=False).run()
     for text in report.texts(found, file, output):
         terminal.echo(f"\n{text}")
+    write_requested(page, found)
     if recorded:
         return errors.OK
     terminal.echo(f"took {time.monotonic() - begin:.0f} s")

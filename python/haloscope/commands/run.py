@@ -37,19 +37,17 @@ def command(context: click.Context, /, app: str, **options: Any) -> int:
     haloscope run advection3d --cells 64..256*2 --strategy 'ordered/*' --ranks 1,2
 
     Options take lists (1,2,4), ranges (64..512*2, 1..8+1) and globs. Records go to a JSON Lines file; a table, fastest
-    first, to the terminal. Exit code 1 when a result is not byte-identical to `reference`, 2 when no requested choice
-    is legal, 3 when this machine or MPI supports none.
+    first, to the terminal. Exit code 1: bytes differ from `reference`; 2: no choice is legal; 3: none is supported.
     """
     from haloscope import records
     from haloscope.measure import campaign, run_request
 
-    known = app_of(app, options)
-    options = run_flags.translate(app, options, named_options(context))
-    planned = measured_space(known, options)
-    run_request.refuse_unfit(planned, options)
+    known, options = app_of(app, options), run_flags.translate(app, options, named_options(context))
+    run_request.refuse_unfit(planned := measured_space(known, options), options)
     output = options["output"] or records.scratch(app)
 
     def show(found: list[dict]) -> None:
+        from haloscope.report import page
         from haloscope.report import run as report  # imports NumPy, which is slow and which measuring does not need
 
         own = run_flags.report(found, options, output)
@@ -57,9 +55,6 @@ def command(context: click.Context, /, app: str, **options: Any) -> int:
             terminal.echo(text)
         for text in [] if own.replaces == run_flags.ALL else report.notes(found, output):
             terminal.echo(text, err=bool(own.replaces))
-        if options["page"]:
-            from haloscope.report.page import content
-
-            terminal.echo(content.write_about(options["page"], found), err=bool(own.replaces))
+        page.write_requested(options["page"], found, err=bool(own.replaces))
 
     return campaign.exit_code(run_request.campaign_of(planned, output, options, app).run_showing(show))

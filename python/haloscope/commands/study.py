@@ -44,7 +44,7 @@ def command(name: str | None, recorded: tuple[Path, ...], slurm: Path | None, re
         terminal.echo(running.listing())
         return errors.OK
     study = running.find_study(name)
-    quick, output, resume = (changes.pop(word) for word in ("quick", "output", "resume"))
+    quick, output, resume, page = (changes.pop(word) for word in ("quick", "output", "resume", "page"))
     if replay:
         replayed = running.replay(study, name)
         terminal.echo(f"# {study.SUMMARY}\n\n{replayed.text}\n\n{replayed.conclusion()}")
@@ -54,8 +54,7 @@ def command(name: str | None, recorded: tuple[Path, ...], slurm: Path | None, re
         terminal.echo(running.write_jobs(study, name, options, slurm))
         return errors.OK
     file = recorded[0] if recorded else output or records.scratch(name)
-    if not recorded:
-        found = running.measure(study, name, options, file, resume)
-    for text in running.report(study, found, options, file, measured=not recorded):
+    found = found if recorded else running.measure(study, name, options, file, resume)
+    for text in running.report(study, found, options, file, measured=not recorded, page=page):
         terminal.echo(text)
     return campaign.exit_code(found)

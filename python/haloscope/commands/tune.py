@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 from haloscope import terminal
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.hosts import starts_ranks
-from haloscope.options.output import record_file, top
+from haloscope.options.output import PAGE, record_file, top
 from haloscope.options.request import APP, app_of, measured_space
 from haloscope.options.search import SEARCH
 
@@ -22,8 +23,9 @@ USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "
 @SEARCH
 @record_file("tune-APP")
 @top("output")
+@PAGE
 @starts_ranks
-def command(app: str, profile: str | None, top: int, **options: Any) -> None:
+def command(app: str, profile: str | None, top: int, page: Path | None, **options: Any) -> None:
     """Find the fastest halo exchange of APP for one grid on this machine.
 
     \b
@@ -41,6 +43,7 @@ def command(app: str, profile: str | None, top: int, **options: Any) -> None:
     from haloscope.measure import isolated
     from haloscope.model import profile as profiles
     from haloscope.report import tune as report
+    from haloscope.report.page import write_requested
 
     machine = profiles.load(profile) if profile else None
     options["reorder"] = options["reorder"] or tuning.usual_orders(options["nodes"])
@@ -51,3 +54,5 @@ def command(app: str, profile: str | None, top: int, **options: Any) -> None:
     budget, confirm = options["budget"], options["confirm"]
     tuned = tuning.tune(planned, machine, measurer, budget, confirm, options["exhaustive"], options["seed"])
     terminal.echo(f"{report.markdown(tuned, top)}\n\nrecords: {measurer.output}")
+    if page:
+        write_requested(page, records.read(measurer.output).records, machine)

@@ -11,6 +11,7 @@ from haloscope.commands import external as external_command
 from haloscope.options.command import subcommand
 from haloscope.options.external import EXTERNAL, refuse_mixed
 from haloscope.options.hosts import starts_ranks
+from haloscope.options.output import PAGE
 from haloscope.options.validation import VALIDATED
 
 
@@ -18,6 +19,7 @@ from haloscope.options.validation import VALIDATED
 @click.argument("files", nargs=-1, type=click.Path(), metavar="RECORDS...")
 @VALIDATED
 @EXTERNAL
+@PAGE
 @starts_ranks
 def command(**options: Any) -> None:
     """Compare the times in record files with a machine profile's predictions for the same choices.
@@ -27,20 +29,18 @@ def command(**options: Any) -> None:
     haloscope validate records.jsonl --profile machine.json -o out/validation
     haloscope validate records.jsonl --profile machine.json --keep-intervals
     haloscope validate --external theirs.csv --holdout nodes=64 --cross halo
-    haloscope validate --external theirs.csv --fit part.csv
 
-    Errors are predicted over measured, minus 1. Regret is the measured time of the model's recommendation over the
-    measured best of the same case. Records without a prediction are counted with the reason; the exit code stays 0.
-    Times of kernels that were measured at three sizes or more are compared with a line; departures are reported.
+    Errors are predicted over measured, minus 1; regret is the measured time of the model's pick over the best of its
+    case. Records without a prediction are counted by reason. Times of kernels of three sizes are compared with a line.
 
-    With --external, the exchanges were timed by others: costs of the network, of packing and of the memory are fitted
-    to a part of them, and the rest is predicted. RECORDS and --profile are then omitted.
+    With --external, others timed the exchanges: costs are fitted to a part of them, and the rest is predicted.
     """
     from haloscope import records
     from haloscope.advice import validate as model
     from haloscope.measure import programs
     from haloscope.model.profile import load
     from haloscope.report import validate as report
+    from haloscope.report.page import write_requested
 
     refuse_mixed(options)
     if options["external"]:
@@ -49,8 +49,7 @@ def command(**options: Any) -> None:
     machine, stem, keeps = load(profile := options["profile"]), options["stem"], options["keep_intervals"]
     if keeps:
         model.refuse_shipped(profile)
-    if stem:
-        report.refuse_foreign(stem)
+    report.refuse_foreign(stem)
     programs.use_for(measured := records.read_together(options["files"]), options["program"])
     found = model.validate(measured, machine, options["samples"])
     terminal.echo(text := report.markdown(found, machine, measured))
@@ -58,3 +57,4 @@ def command(**options: Any) -> None:
         terminal.echo(f"\n{report.kept(model.keep(found.pairs, machine, profile), profile)}")
     if stem:
         terminal.echo(f"\nwritten: {', '.join(map(str, report.write(text, found, stem)))}")
+    write_requested(options["page"], measured, machine)

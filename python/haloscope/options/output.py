@@ -24,6 +24,15 @@ def recorded(help: str = "Show records of an earlier run.", **attributes: Any) -
     return option("--from", "recorded", type=EXISTING_FILE, help=help, **attributes)
 
 
+PAGE = of_output(
+    "--report",
+    "page",
+    type=FileName(),
+    metavar="PAGE.html",
+    help="Also write one page of figures, as haloscope report.",
+)
+
+
 def top(group: str) -> Decorator:
     """Return the option for the length of a table."""
     return option("--top", type=click.IntRange(1), default=10, group=group, help="Rows of the table. [10]")

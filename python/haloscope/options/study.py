@@ -8,7 +8,7 @@ import click
 
 from haloscope.options.kinds import option, options_of
 from haloscope.options.measuring import launches, repetitions, steps
-from haloscope.options.output import record_file, recorded
+from haloscope.options.output import PAGE, record_file, recorded
 
 CHANGES = options_of(
     option(
@@ -44,4 +44,5 @@ RECORDS = options_of(
         help="Write job scripts for Slurm instead of measuring, if the study has any.",
     ),
     option("--replay", is_flag=True, help="Recompute the paper's results from its published data; measure nothing."),
+    PAGE,
 )

@@ -152,8 +152,10 @@ def kept(residuals: dict, file: str) -> str:
     return f"Intervals of steps written to {file}: {regimes}. They apply to measurements other than these."
 
 
-def refuse_foreign(stem: Path) -> None:
-    """Raise UsageError where `write` would replace a file that Haloscope did not write."""
+def refuse_foreign(stem: Path | None) -> None:
+    """Raise UsageError where `write` would replace a file that Haloscope did not write. stem: None: nothing is."""
+    if stem is None:
+        return
     outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)
     outputs.refuse_foreign_figure(stem)
 

@@ -11,6 +11,7 @@ from haloscope.records import stats
 from haloscope.report import tables
 
 HOLDS, FAILS, UNCLEAR, NEEDS = "holds", "does not hold", "cannot be told", "needs"
+HEADERS = ("finding", "section", "by the printed numbers", "here")
 Launches = Mapping[str, Sequence[float]]  # seconds of the repetitions, by launch
 
 
@@ -85,9 +86,12 @@ def judge_printed(numbers: Sequence[float], low: float = 0.0, high: float = math
 
 def table(found: Sequence[Finding]) -> str:
     """Return the findings as a Markdown table, one row each, and a sentence with the number of each verdict here."""
-    headers = ("finding", "section", "by the printed numbers", "here")
-    lines = [[f.statement, f.section, str(f.printed), str(f.here)] for f in found]
-    return f"{tables.markdown(lines, headers)}\n\n{summary(found)}"
+    return f"{tables.markdown(lines_of(found), HEADERS)}\n\n{summary(found)}"
+
+
+def lines_of(found: Sequence[Finding]) -> list[list[str]]:
+    """Return the cells of the table of findings."""
+    return [[f.statement, f.section, str(f.printed), str(f.here)] for f in found]
 
 
 def summary(found: Sequence[Finding]) -> str:

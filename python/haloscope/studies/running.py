@@ -11,6 +11,7 @@ from typing import Any
 from haloscope import guests, outputs, records, studies
 from haloscope.errors import HaloscopeError, UnavailableError, UsageError, unknown_name
 from haloscope.measure import campaign, devices, launch, lists, slurm, space
+from haloscope.report.page import Section, Table, write_requested
 from haloscope.studies import findings, provenance
 from haloscope.studies.checks import Replay
 from haloscope.terminal import say, shown
@@ -209,12 +210,17 @@ def measure(study: ModuleType, name: str, options: studies.Options, file: Path, 
 
 
 def report(
-    study: ModuleType, found: Sequence[dict], options: studies.Options, file: Path, measured: bool
+    study: ModuleType,
+    found: Sequence[dict],
+    options: studies.Options,
+    file: Path,
+    measured: bool,
+    page: Path | None = None,
 ) -> Iterator[str]:
     """Yield the report of a study, the results of other programs next to it, and the findings of the paper.
 
     measured: the records are new, so that the other programs are measured too. The files go to the error output, so
-    that the report depends on the records alone.
+    that the report depends on the records alone. page: file of the page of figures; None: no page.
     """
     origin = provenance.sentence(found)
     yield "\n\n".join(filter(None, [f"# {study.SUMMARY}", origin, study.report(found, options)]))
@@ -225,6 +231,7 @@ def report(
     say(f"records: {file}")
     if hasattr(study, "figures") and (drawn := _draw(study, found, options, outputs.stem_of(file), origin)):
         say(f"figure:  {', '.join(map(str, drawn))}")
+    write_requested(page, found, first=[_judged(study, found, options)] if page else (), err=True)
 
 
 def _draw(
@@ -235,6 +242,15 @@ def _draw(
 
     with figures.described(description):
         return list(study.figures(found, options, stem))
+
+
+def _judged(study: ModuleType, found: Sequence[dict], options: studies.Options) -> Section:
+    """Return the findings of a study's paper as a section of a page."""
+    judged = study.findings(found, options) if hasattr(study, "findings") else []
+    if not judged:
+        return Section("Findings of the paper")
+    made = Table(findings.HEADERS, findings.lines_of(judged))
+    return Section("Findings of the paper", [findings.summary(judged)], tables=[made])
 
 
 def findings_of(study: ModuleType, found: Sequence[dict], options: studies.Options) -> str:

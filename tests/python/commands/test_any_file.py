@@ -88,6 +88,7 @@ def of_profile(random: Random) -> bytes:
 COMMANDS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], tuple]]] = {
     "validate": (of_records(measured), lambda f: ("validate", f, *PRICED, "--samples", "5", "-o", f.with_name("v"))),
     "compare": (of_records(measured), lambda f: ("compare", f, f)),
+    "report": (of_records(measured), lambda f: ("report", f, *PRICED, "-o", f.with_name("p.html"))),
     "map": (of_records(emulated), lambda f: ("map", "laplace2d", *PRICED, "--measured", f)),
     "microbench": (of_records(imported), lambda f: ("microbench", "--from", f, "--figure", f.with_name("m"))),
     "demo": (of_records(lambda: kept("demo.jsonl", 24)), lambda f: ("demo", "--from", f, "--output", f.parent)),
@@ -102,7 +103,7 @@ COMMANDS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], tuple]]] =
     "SKaMPI": (of_text("skampi.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
     "STREAM": (of_text("stream.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
 } | guest_cases("FILES_OF_COMMANDS")
-SLOW = ("map", "validate", "demo")  # predict or resample much
+SLOW = ("map", "validate", "demo", "report")  # predict or resample much
 
 
 def answer(words, capsys) -> None:

@@ -45,6 +45,7 @@ WRITERS = {
     "validate": Writer(
         ("validate", "r.jsonl", *PRICED, "--samples", "0", "-o", "v"), ("v.md", "v.svg", "v.png"), measured
     ),
+    "report": Writer(("report", "r.jsonl", "-o", "p.html"), ("p.html",), measured),
     "simulate": Writer(
         ("simulate", *GRID, *PRICED, "--goal", "s.goal", "--extrap", "s.jsonl", "--plot", "s"),
         ("s.goal", "s.jsonl", "s.svg", "s.png"),
@@ -74,6 +75,7 @@ OF_OTHERS = {
     ".goal": "num_ranks 2\nrank 0 {\nl1: calc 1 cpu 0\n}\nrank 1 {\n}\n",
     ".jsonl": '{"params": {"ranks": 2}, "callpath": "main", "metric": "time", "value": 1.5}\n',
     ".json": '{"traceEvents": [{"name": "sweep", "ph": "X", "ts": 0, "dur": 1, "pid": 0, "tid": 0}]}\n',
+    ".html": "<!doctype html>\n<title>My thesis</title>\n",
     ".md": "# Predicted against measured: my thesis\n",
     ".sh": "#!/bin/bash\nsbatch mine.sbatch\n",
     ".sbatch": "#!/bin/bash\n#SBATCH --nodes=1\nsrun ./mine\n",

@@ -46,6 +46,8 @@ class Haloscope(CMakePackage, CudaPackage):
     depends_on("py-jsonschema@4.20:", type="run", when="+python")
     depends_on("py-psutil@5.9:", type="run", when="+python")
     depends_on("py-cffi@1.16:", type="run", when="+python")
+    depends_on("py-jinja2@3.1:", type="run", when="+python")
+    depends_on("py-plotly@6:", type="run", when="+python")
     depends_on("py-mpi4py@4:", type="run", when="+python")
 
     def cmake_args(self):
