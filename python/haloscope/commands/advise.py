@@ -10,7 +10,7 @@ from haloscope.options.candidates import DECIDED, TRIED
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import option
 from haloscope.options.machine import HERE, MACHINE, setting_of
-from haloscope.options.output import JSON, top
+from haloscope.options.output import JSON, PAGE, top
 from haloscope.options.request import APP, app_of, one_choice
 
 
@@ -24,6 +24,7 @@ from haloscope.options.request import APP, app_of, one_choice
 @option("--members", is_flag=True, help="List the members of each row.")
 @MACHINE
 @JSON
+@PAGE
 def command(app: str, depth: str, reorder: str, process_grid: str, as_json: bool, **options: Any) -> None:
     """Recommend strategy, schedule and depth for the halo exchange of APP, with reasons and limits.
 
@@ -41,6 +42,7 @@ def command(app: str, depth: str, reorder: str, process_grid: str, as_json: bool
     from haloscope.measure.pace import at_pace
     from haloscope.model import profile as profiles
     from haloscope.report import advise as report
+    from haloscope.report.page import advice as page
 
     machine, pace = at_pace(profiles.load(options["profile"]), options["refresh"])
     choice = one_choice(app_of(app, options), options | {"device": device_of(options["device"], machine)})
@@ -52,3 +54,4 @@ def command(app: str, depth: str, reorder: str, process_grid: str, as_json: bool
         terminal.echo(terminal.json_text(report.document(advice)))
     else:
         terminal.echo(report.markdown(advice, machine, options["mapping"], pace, options["top"], options["members"]))
+    page.write_requested_advice(options["page"], advice, machine)

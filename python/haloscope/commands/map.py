@@ -10,7 +10,7 @@ from haloscope.options.candidates import DECIDED, DEPTHS, MEASURED, SPOTS
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import FileName, option
 from haloscope.options.machine import HERE, profile
-from haloscope.options.output import JSON
+from haloscope.options.output import JSON, PAGE
 from haloscope.options.request import APP, app_of, one_choice
 
 
@@ -25,7 +25,10 @@ from haloscope.options.request import APP, app_of, one_choice
 @MEASURED
 @option("--output", type=FileName(stem=True), help="Also draw it: STEM.svg and STEM.png.")
 @JSON
-def command(app: str, bandwidth: str, depth: str, output: Path | None, as_json: bool, **options: Any) -> None:
+@PAGE
+def command(
+    app: str, bandwidth: str, depth: str, output: Path | None, page: Path | None, as_json: bool, **options: Any
+) -> None:
     """Map the fastest way to exchange the halos of APP, as predicted, over networks and block sizes, one rank a node.
 
     \b
@@ -41,6 +44,7 @@ def command(app: str, bandwidth: str, depth: str, output: Path | None, as_json: 
     from haloscope.measure import lists
     from haloscope.model import profile as profiles
     from haloscope.report import map as report
+    from haloscope.report.page.advice import write_requested_map
 
     if output:
         outputs.refuse_foreign_figure(output)
@@ -48,9 +52,9 @@ def command(app: str, bandwidth: str, depth: str, output: Path | None, as_json: 
     chosen_app = app_of(app, options)
     choice = one_choice(chosen_app, options | {"cells": "x".join(["1024"] * chosen_app.dims), "device": ""})
     links = model.links_of(choice.ranks, options["latency"], bandwidth)
-    depths = lists.numbers(depth, "--depth")
-    found = model.maps(choice, machine, links, sizes, depths, options["measured"], bandwidth)
+    found = model.maps(choice, machine, links, sizes, lists.numbers(depth, "--depth"), options["measured"], bandwidth)
     title = report.title_of(choice, machine, bandwidth)
     terminal.echo(terminal.json_text(report.document(found)) if as_json else report.markdown(found, title))
     if output:
         terminal.echo(f"\nfigure: {', '.join(map(str, report.draw(found, title, output)))}", err=as_json)
+    write_requested_map(page, found, title)

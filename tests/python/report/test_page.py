@@ -13,6 +13,7 @@ from haloscope import records
 from haloscope.report import page
 from haloscope.report.page import choices, content, surroundings
 from test_records import measurement, write
+from toy import TOY
 
 KEPT = Path(__file__).parents[3] / "results"
 HOSTILE = "</script><script>window.hostile = 1</script><img src=x onerror='window.hostile = 2'>\u202e`${7}`"
@@ -168,6 +169,21 @@ def test_a_comparison_counts_who_is_faster(haloscope, tmp_path):
     result = haloscope("compare", *files, "--report", str(tmp_path / "page.html"))
     assert result.out.splitlines()[-1].startswith("page: ")
     assert "Of 1 configuration in both, 1 are faster in B, 0 in A; 0 cannot" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "heading"),
+    [
+        (("advise", "laplace2d", "--cells", "64"), "Advice: laplace2d, 64x64 cells, 2 ranks"),
+        (("map", "laplace2d", "--blocks", "16", "--latency", "1us", "-d", "1"), "Map of networks and block sizes"),
+    ],
+)
+def test_a_page_of_predictions_is_marked_as_predicted(words, heading, haloscope, tmp_path):
+    file = tmp_path / "page.html"
+    result = haloscope(*words, "--profile", str(TOY), "--report", str(file))
+    assert result.code == 0 and result.out.splitlines()[-1] == f"page: {file}"
+    shown = text_of(file.read_text())
+    assert f"<h1>{heading}</h1>" in shown and "redicted" in shown and "Measured:" not in shown
 
 
 # ---- in a browser ----------------------------------------------------------------------------------------------------

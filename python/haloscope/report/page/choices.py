@@ -18,6 +18,7 @@ CASE = ("app", "form", "real", "cells", "periodic", "ranks", "nodes", "placement
 MOST_BARS = 24  # of a figure: the others are in its table
 MOST_CASES = 12  # with figures of their own
 MOST_NAMED = 4  # choices in a sentence
+EDGE = "#7b8794"  # of bars and intervals, on light and dark paper
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "star", "x", "pentagon", "hexagon", "triangle-down")
 PHASE_COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#eeca3b", "#9d755d", "#ff9da6")
 VERBS = {"wait": "waiting for messages", "compute": "sweeping", "pack": "packing", "unpack": "unpacking"}
@@ -163,7 +164,7 @@ def ranked_bars(
         "type": "bar",
         "orientation": "h",
         "y": [label(name) for name in names],
-        "marker": dict(marks),
+        "marker": {**marks, "line": {"color": EDGE, "width": 1}},
         "customdata": list(names),
         "hovertemplate": f"%{{y}}: %{{x:.4g}} {unit}<extra></extra>",
         **_with_intervals("x", times),
@@ -184,19 +185,24 @@ def _ends(row: Row, factor: float) -> list[float]:
 
 def _with_intervals(axis: str, steps: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Return the values of a trace along an axis, with their intervals."""
-    error = {"type": "data", "symmetric": False, "color": "#7b8794"}
+    error = {"type": "data", "symmetric": False, "color": EDGE}
     error |= {"array": [high - value for value, _, high in steps], "arrayminus": [v - low for v, low, _ in steps]}
     return {axis: [value for value, _, _ in steps], f"error_{axis}": error}
 
 
 def colour_of(row: Row) -> str:
     """Return the colour of a row's transport, the same in every figure."""
-    return _transport(row)[1]
+    return _transport(str(row.request.get("strategy", "")))[1]
 
 
-def _transport(row: Row) -> tuple[int, str]:
-    """Return the number and the colour of the first transport in a row's strategy; of others the last ones."""
-    words = str(row.request.get("strategy", "")).partition("/")[2].split("+")[0].split(":")[0]
+def colour_of_strategy(strategy: str) -> str:
+    """Return the colour of a strategy's first transport."""
+    return _transport(strategy)[1]
+
+
+def _transport(strategy: str) -> tuple[int, str]:
+    """Return the number and the colour of the first transport of a strategy; of others the last ones."""
+    words = strategy.partition("/")[2].split("+")[0].split(":")[0]
     known = bridge.transports()
     return next(((i, t.colour) for i, t in enumerate(known) if t.name == words), (len(known), "#777777"))
 
@@ -301,7 +307,7 @@ def _curve(lines: Mapping[str, Sequence[Row]], axis: str, title: str, names_rank
 
 def _line_of(name: str, line: Mapping[int, Row], factor: float) -> dict:
     """Return the trace of one line of a curve."""
-    number, colour = _transport(next(iter(line.values())))
+    number, colour = _transport(next(iter(line.values())).request["strategy"])
     return {
         "type": "scatter",
         "mode": "lines+markers",
