@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 import tomllib
@@ -76,7 +77,7 @@ def test_a_change_is_made_in_the_copy_and_taken_back(tmp_path, monkeypatch):
 def test_the_test_that_fails_is_named():
     gtest = "[ RUN      ] A.B\n[       OK ] A.B\n[ RUN      ] C.D/0\n"
     assert mutants.failing_test(-11, gtest) == "C.D/0"
-    assert mutants.failing_test(-1, gtest) == "time limit in C.D/0"
+    assert mutants.failing_test(-signal.SIGXCPU, gtest) == "time limit in C.D/0"
     assert mutants.failing_test(1, gtest + "[  FAILED  ] A.B (3 ms)\n") == "A.B"
     assert mutants.failing_test(1, "FAILED tests/a.py::b - AssertionError\n") == "tests/a.py::b"
 
