@@ -31,19 +31,15 @@ def toy(latency=1.0, per_byte=0.0, **contention) -> Profile:
 
 
 @pytest.mark.ids("DC7")
-def test_bytes_take_turns_and_latencies_overlap():
-    for where, crossing in (("node", 2.0), ("network", 1.15)):
-        latency = network.message_time(MINERVA, where, 400000) - 400000 * _slope(where, 400000)
-        alone = 400000 * _slope(where, 400000)
-        for many in (1, 2):  # PingPing, Exchange
-            both = contention.batch_time(MINERVA, where, [400000] * many, [400000] * many)
-            assert both == pytest.approx(latency + crossing * many * alone)
-        small = contention.batch_time(MINERVA, where, [1] * 4)
-        assert small == pytest.approx(network.message_time(MINERVA, where, 1), rel=0.01)
-
-
-def _slope(where: str, size: int) -> float:
-    return network.message_time(MINERVA, where, size + 1) - network.message_time(MINERVA, where, size)
+@pytest.mark.parametrize(
+    ("duplex", "ping_ping", "exchange"), [(2.0, 21.0, 41.0), (1.25, 13.5, 26.0), (1.0, 11.0, 21.0)]
+)
+def test_bytes_take_turns_and_latencies_overlap(duplex, ping_ping, exchange):
+    """A message of 1 s and 10 s of bytes; of opposite messages, the second one takes duplex - 1 of its bytes' time."""
+    p = toy(latency=1.0, per_byte=0.1, duplex=duplex)
+    assert contention.batch_time(p, "node", [100], [100]) == pytest.approx(ping_ping)
+    assert contention.batch_time(p, "node", [100] * 2, [100] * 2) == pytest.approx(exchange)
+    assert contention.batch_time(p, "node", [0] * 2, [0] * 2) == pytest.approx(1.0)
 
 
 @pytest.mark.ids("DC7")
