@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import re
 import statistics
 from pathlib import Path
@@ -16,6 +17,7 @@ from haloscope.records.rows import Row, group_rows
 from haloscope.report import tables
 from haloscope_studies.valen2023 import appendix, comparisons, timers
 from haloscope_studies.valen2023 import study as valen2023
+from paths import ROOT
 from reports import SHORT, section
 from test_records import measurement
 
@@ -193,3 +195,12 @@ def test_an_interrupted_study_can_be_resumed(haloscope):
     assert haloscope(*words, "--resume").code == 0
     after = [(r["id"], r["launch"]["id"]) for r in records.read("r.jsonl").records]
     assert len(after) == len(set(after)) == len(lines[1:]) == 8
+
+
+@pytest.mark.ids("V24")
+def test_a_gpu_has_times_of_kernels_with_and_without_shared_memory_in_two_and_three_dimensions():
+    kept = ROOT / "results" / "gpu" / "nvidia-h200" / "kernels.jsonl"
+    device, *found = map(json.loads, kept.read_text().splitlines())
+    assert device["device"] == "NVIDIA H200" and not device["imitated"]
+    timed = {(r["app"], r["variant"]) for r in found if r.get("levels") == 1 and min(r["seconds"], default=0) > 0}
+    assert timed >= {(app, kernel) for app in ("laplace2d", "laplace3d") for kernel in ("shared", "stream")}
