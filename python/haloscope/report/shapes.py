@@ -1,4 +1,8 @@
-"""Shapes of measured curves over sizes: times that rise with the size, and bandwidths with a plateau."""
+"""Shapes of measured curves over sizes: times that rise with the size, and bandwidths with a plateau.
+
+Each launch counts by its least sample: a sample is a mean over many operations, and other work on the machine only
+lengthens it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,8 @@ LEAST_SIZES = 8  # fewer show no shape
 DEFINITIONS = (
     f"A time rises if no size takes less than {LEAST_TIME:g} of the time of a smaller one. A plateau is a range of "
     f"sizes, the largest at least {LEAST_SPAN} times the smallest, with at least {LEAST_BANDWIDTH:g} of the best "
-    f"bandwidth. Ratios are paired by launch; where their 95 % intervals allow both verdicts, the shape cannot be told."
+    f"bandwidth. Ratios are of the least samples of each launch; where their 95 % intervals allow both verdicts, the "
+    f"shape cannot be told."
 )
 
 
@@ -42,8 +47,8 @@ def rise(curve: Curve, key: str) -> Shape:
     sizes = curve.sizes(key)
     slowest, ratios = sizes[0], {}
     for size in sizes[1:]:
-        ratios[size] = (slowest, stats.ratio_by_launch([(curve.samples(size, key), curve.samples(slowest, key))]))
-        slowest = max(slowest, size, key=lambda s: curve.time(s, key).value)
+        ratios[size] = (slowest, stats.ratio_by_launch([(_least(curve, size, key), _least(curve, slowest, key))]))
+        slowest = max(slowest, size, key=lambda s: _time(curve, s, key))
     every = {size: stats.mean_over_launches(ratio) for size, (_, ratio) in ratios.items()}
     joint = {size: stats.mean_over_launches(ratio, _joint(len(ratios))) for size, (_, ratio) in ratios.items()}
     deepest = min(joint, key=lambda size: joint[size].high)
@@ -63,21 +68,32 @@ def plateau(curve: Curve, key: str) -> Shape:
     exclude enough sizes.
     """
     sizes = curve.sizes(key)
-    best = max(sizes, key=lambda size: curve.bandwidth(size, key))
+    moved = patterns.MEASURES[key].moved
+    bandwidths = {size: moved * curve.window(size) * size / _time(curve, size, key) for size in sizes}
+    best = max(sizes, key=lambda size: bandwidths[size])
     every = {size: _of_best(curve, key, size, best, stats.CONFIDENCE) for size in sizes}
     joint = {size: _of_best(curve, key, size, best, _joint(len(sizes) - 1)) for size in sizes}
     certain = _longest(sizes, lambda size: every[size].low >= LEAST_BANDWIDTH)
     if _is_long(certain):
-        height = tables.number(median(curve.bandwidth(size, key) for size in certain) * FACTORS["GB/s"])
-        return Shape(PLATEAU, f"{height} GB/s from {certain[0]} to {certain[-1]} B")
+        height = tables.number(median(bandwidths[size] for size in certain) * FACTORS["GB/s"])
+        return Shape(PLATEAU, f"{height} GB/s per pair from {certain[0]} to {certain[-1]} B")
     possible = _longest(sizes, lambda size: joint[size].high >= LEAST_BANDWIDTH)
-    height = tables.number(curve.bandwidth(best, key) * FACTORS["GB/s"])
-    return Shape(UNCLEAR if _is_long(possible) else NO_PLATEAU, f"best {height} GB/s at {best} B")
+    height = tables.number(bandwidths[best] * FACTORS["GB/s"])
+    return Shape(UNCLEAR if _is_long(possible) else NO_PLATEAU, f"best {height} GB/s per pair at {best} B")
+
+
+def _least(curve: Curve, size: int, key: str) -> dict[str, list[float]]:
+    """Return the least sample in seconds by launch."""
+    return {launch: [min(samples)] for launch, samples in curve.samples(size, key).items()}
+
+
+def _time(curve: Curve, size: int, key: str) -> float:
+    return stats.middle(list(_least(curve, size, key).values()))
 
 
 def _of_best(curve: Curve, key: str, size: int, best: int, confidence: float) -> stats.Estimate:
     """Return the bandwidth of a size over the best one."""
-    times = stats.ratio_by_launch([(curve.samples(best, key), curve.samples(size, key))])
+    times = stats.ratio_by_launch([(_least(curve, best, key), _least(curve, size, key))])
     ratio = stats.mean_over_launches(times, confidence)
     factor = curve.window(size) * size / (curve.window(best) * best)
     return dataclasses.replace(ratio, value=ratio.value * factor, low=ratio.low * factor, high=ratio.high * factor)

@@ -61,6 +61,14 @@ def test_a_drop_within_the_bound_is_a_rise():
     assert shapes.rise(dropping, "get_s").verdict == shapes.RISES
 
 
+def test_launches_count_by_their_least_sample():
+    disturbed = curve("get_s", latency)
+    for number, record in enumerate(disturbed.records):
+        for entry in record["sizes"]:
+            entry["get_s"] += [factor * entry["get_s"][0] for factor in (1.5, 9.0 * (number + 1))]
+    assert shapes.rise(disturbed, "get_s") == shapes.rise(curve("get_s", latency), "get_s")
+
+
 @pytest.mark.parametrize("launches", [NOISY, (1.0,)])
 def test_noise_or_one_launch_decides_no_rise(launches):
     assert shapes.rise(curve("get_s", latency, launches), "get_s").verdict == shapes.UNCLEAR
