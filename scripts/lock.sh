@@ -27,8 +27,8 @@ print("\n".join(word for word in words if not word.startswith("haloscope")))
 END
 }
 cat scripts/locked/tools.txt scripts/locked/compiled.txt >scripts/locked/together.txt  # versions that stay
-packages build exchange dev hdf5 jax numba | lock together "$@"
-packages build exchange dev hdf5 | lock tools -c scripts/locked/together.txt "$@"
+packages build exchange dev hdf5 otf2 jax numba | lock together "$@"
+packages build exchange dev hdf5 otf2 | lock tools -c scripts/locked/together.txt "$@"
 packages jax numba | lock compiled -c scripts/locked/together.txt "$@"
 rm scripts/locked/together.txt
 python3 -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["tool"]["dynamic-metadata"][0]["wheel"])' | lock mpich "$@"

@@ -16,7 +16,7 @@ STUDIES = "Studies"
 # Subcommands of the library by group, in the order in which a newcomer needs them. Guests add to the last group.
 GROUPS = {
     "Use": ("demo", "run", "tune", "advise", "doctor", "info"),
-    "Understand": ("plan", "predict", "whatif", "map", "simulate", "validate", "compare", "report"),
+    "Understand": ("plan", "predict", "whatif", "map", "simulate", "validate", "compare", "report", "timeline"),
     "Machine": ("calibrate", "microbench", "lab"),
     "Your program": ("check",),
     STUDIES: ("study",),

@@ -9,7 +9,7 @@ import click
 
 from haloscope import terminal
 from haloscope.options import machine
-from haloscope.options.kinds import FileName, option
+from haloscope.options.kinds import EXISTING_FILE, FileName, option
 
 WATCHED_S = 5  # seconds between two looks at the records
 
@@ -18,8 +18,9 @@ WATCHED_S = 5  # seconds between two looks at the records
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="RECORDS...")
 @machine.profile(required=False)
 @option("-o", "--output", "page", type=FileName(), default="page.html", help="The page. [page.html]")
+@option("--trace", type=EXISTING_FILE, metavar="TRACE", help="Also show a trace that haloscope run --trace wrote.")
 @option("--watch", is_flag=True, help="Write the page again whenever the records grow, until Ctrl-C.")
-def command(files: tuple[str, ...], profile: str | None, page: str, watch: bool) -> None:
+def command(files: tuple[str, ...], profile: str | None, page: str, trace: Path | None, watch: bool) -> None:
     """Write a page about the records in some files: what to use, ranked choices, phases, curves, machine, warnings.
 
     \b
@@ -28,23 +29,26 @@ def command(files: tuple[str, ...], profile: str | None, page: str, watch: bool)
 
     The page is one HTML file of at most 6 MB that needs no network. Each figure has its numbers as a table and as CSV.
     """
-    terminal.echo(write(files, profile, Path(page), WATCHED_S * watch))
+    terminal.echo(write(files, profile, Path(page), trace, WATCHED_S * watch))
     seen = _sizes(files)
     while watch:
         time.sleep(WATCHED_S)
         if (now := _sizes(files)) != seen:
             seen = now
-            write(files, profile, Path(page), WATCHED_S)
+            write(files, profile, Path(page), trace, WATCHED_S)
 
 
-def write(files: tuple[str, ...], profile: str | None, page: Path, refresh_s: int) -> str:
+def write(files: tuple[str, ...], profile: str | None, page: Path, trace: Path | None, refresh_s: int) -> str:
     """Write the page about some record files, and return the line that names it. Raises UsageError without records."""
     from haloscope import records
     from haloscope.model.profile import load
+    from haloscope.records import traces
     from haloscope.report.page import content
+    from haloscope.report.page import trace as timeline
 
     known = load(profile) if profile else None
-    return content.write_about(page, records.read_together(files), known, refresh_s=refresh_s)
+    last = [timeline.section(traces.read(trace))] if trace else []
+    return content.write_about(page, records.read_together(files), known, last=last, refresh_s=refresh_s)
 
 
 def _sizes(files: tuple[str, ...]) -> list[int]:

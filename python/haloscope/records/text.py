@@ -29,5 +29,6 @@ def listed(items: Sequence[object]) -> str:
 
 
 def count_of(number: int, thing: str) -> str:
-    """Format a number of things: `1 rank`, `2 ranks`."""
-    return f"{number} {thing}{'s' * (number != 1)}"
+    """Format a number of things: `1 rank`, `2 ranks`, `2 launches`."""
+    ending = "es" if thing.endswith(("ch", "s", "x")) else "s"
+    return f"{number} {thing}{ending * (number != 1)}"

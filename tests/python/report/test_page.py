@@ -89,7 +89,7 @@ def test_oversubscribed_choices_are_hatched_and_warned_of():
     found = of_choices({"ordered/p2p": 2.0}) + crowded
     [section] = [choices.rankings(choices.cases_of(found))]
     assert section.charts[0].traces[0]["marker"]["pattern"]["shape"] == ["", "/"]
-    assert "1 choices had more threads than cores; they are not ranked." in surroundings.warnings(found)
+    assert "1 choice with more threads than cores, not ranked." in surroundings.warnings(found)
 
 
 def test_failed_and_skipped_configurations_are_named_with_their_reasons():

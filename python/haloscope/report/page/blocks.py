@@ -60,7 +60,7 @@ def _chart(key: tuple, variants: dict[str, list[dict]]) -> Chart:
     columns = ["variant", f"iteration ({unit})", "low", "high", "launches"]
     title = f"workload {workload}, {count_of(ranks, 'rank')}, {device}"
     height = 90 + 24 * max(len(drawn), 3)
-    return Chart(title, caption.replace("launchs", "launches"), [bars], layout, Table(columns, lines), height)
+    return Chart(title, caption, [bars], layout, Table(columns, lines), height)
 
 
 def _time(records: Sequence[dict]) -> stats.Estimate:

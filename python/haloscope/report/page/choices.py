@@ -103,7 +103,7 @@ def sentence_of(case: Case) -> str:
     assert base is not None
     launches = min(len(row.launches) for row in case.rows)
     if launches < conclusion.LEAST_LAUNCHES:
-        few = f"{launches} launch{'es' * (launches > 1)} cannot distinguish choices for sure"
+        few = f"{count_of(launches, 'launch')} cannot distinguish choices for sure"
         return f"{case.name}: {names[case.rows[0].id]} was the fastest, but {few}: {conclusion.LEAST_LAUNCHES} can."
     found = conclusion.find_faster(case.rows, base)
     if found is None:
@@ -216,8 +216,13 @@ def basis(rows: Sequence[Row]) -> str:
         f"{e.get('cpu', 'CPU')}, {e.get('cores', '?')} cores, {' '.join(e.get('mpi_library', 'MPI').split())[:60]}"
     )
     several = len(rows[0].surroundings("cpu")) > 1
-    span = [f"{ends[0]} to {ends[-1]}" if len(ends) > 1 else str(ends[0]) for ends in (launches, repetitions)]
-    return f"Measured: {'several machines' if several else machine}; {span[0]} launches of {span[1]} repetitions."
+    many = f"{_span(launches, 'launch')} of {_span(repetitions, 'repetition')}"
+    return f"Measured: {'several machines' if several else machine}; {many}."
+
+
+def _span(counts: Sequence[int], thing: str) -> str:
+    """Return a number of things, or the least and the most of them. counts: in order."""
+    return f"{counts[0]} to " * (len(counts) > 1) + count_of(counts[-1], thing)
 
 
 def phases(cases: Sequence[Case]) -> Section:

@@ -35,13 +35,14 @@ def write_about(
     found: Sequence[dict],
     profile: Profile | None = None,
     first: Sequence[Section] = (),
+    last: Sequence[Section] = (),
     refresh_s: int = 0,
 ) -> str:
     """Write the page about some records, and return the line that names it. Errors: as `outputs.writing`.
 
-    first: sections that come before. refresh_s: seconds after which an open page loads itself again.
+    first, last: sections before and after. refresh_s: seconds after which an open page loads itself again.
     """
-    return write_sections(path, title(found), [*first, *sections(found, profile)], refresh_s)
+    return write_sections(path, title(found), [*first, *sections(found, profile), *last], refresh_s)
 
 
 def write_sections(path: Path, heading: str, parts: Sequence[Section], refresh_s: int = 0) -> str:

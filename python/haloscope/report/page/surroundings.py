@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from haloscope.records.rows import Row, group_rows
-from haloscope.records.text import cell
+from haloscope.records.text import cell, count_of
 from haloscope.report import tables
 from haloscope.report.page import Section, Table
 
@@ -68,23 +68,25 @@ def warnings(found: Sequence[dict]) -> list[str]:
 
 
 def _of_rows(rows: Sequence[Row]) -> list[str]:
-    crowded = sum(row.oversubscribed for row in rows)
     wrong = [row.id for row in rows if row.verification == "failed"]
-    unchecked = sum(row.verification == "off" for row in rows)
-    outlying = sum(row.outliers > 0 for row in rows)
-    single = sum(len(row.launches) == 1 for row in rows)
-    imitated = sum(
-        any("imitat" in str(r["environment"].get("device", "")).lower() for r in row.records) for row in rows
-    )
     named = Counter(note for row in rows for r in row.records for note in set(r.get("warnings", [])))
-    made = [f"{len(wrong)} choices have WRONG results, such as {wrong[0]}."] if wrong else []
-    made += [f"{crowded} choices had more threads than cores; they are not ranked."] * bool(crowded)
-    made += [f"{imitated} choices ran on an imitated device, whose times say nothing about a GPU."] * bool(imitated)
-    made += [f"{unchecked} choices were not checked against `reference`."] * bool(unchecked)
-    made += [f"{single} choices have one launch, so that their intervals leave out differences of launches."] * bool(
-        single
-    )
-    made += [f"{outlying} of {len(rows)} choices have repetitions far from the others; all of them count."] * bool(
-        outlying
-    )
-    return made + [f"{text} ({count} records)" for text, count in named.most_common(MOST_VALUES)]
+    counted = {
+        f"with WRONG results, such as {wrong[0] if wrong else ''}": len(wrong),
+        "with more threads than cores, not ranked": _count(rows, lambda row: row.oversubscribed),
+        "on an imitated device, whose times say nothing about a GPU": _count(rows, _is_imitated),
+        "without a check against `reference`": _count(rows, lambda row: row.verification == "off"),
+        "with one launch: their intervals leave out differences of launches": _count(
+            rows, lambda row: len(row.launches) == 1
+        ),
+        f"of {len(rows)} with repetitions far from the others, which count": _count(rows, lambda row: row.outliers > 0),
+    }
+    made = [f"{count_of(number, 'choice')} {text}." for text, number in counted.items() if number]
+    return made + [f"{text} ({count_of(count, 'record')})" for text, count in named.most_common(MOST_VALUES)]
+
+
+def _count(rows: Sequence[Row], holds: Callable[[Row], bool]) -> int:
+    return sum(map(holds, rows))
+
+
+def _is_imitated(row: Row) -> bool:
+    return any("imitat" in str(record["environment"].get("device", "")).lower() for record in row.records)
