@@ -154,7 +154,9 @@ def onesided_charts(table: Sequence[Curve]) -> list[Chart]:
         for name, unit in (("One-sided operations", "us"), ("Batches of one-sided operations", "GB/s")):
             measures = [m for m in map(patterns.MEASURES.get, curve.measures()) if m and _unit(m) == unit]
             lines = {m.words: {size: curve.value(size, m.key)[0] for size in curve.sizes(m.key)} for m in measures}
-            where = str(Group.of(curve))
+            if not lines:
+                continue
+            where = ", ".join(filter(None, (curve.transport, str(Group.of(curve)))))
             charts.append(Chart(f"{name}, {unit}: {where}", f"{where}: {measures[0].of}", "bytes", unit, lines))
     return charts
 

@@ -81,6 +81,19 @@ def test_latencies_and_bandwidths_of_osu_are_those_of_two_ranks():
     )
 
 
+@pytest.mark.ids("SG5")
+def test_puts_and_gets_of_osu_that_a_flush_completes_are_read(haloscope):
+    put, get = curves("osu-one-sided.txt")
+    assert (times(put, "put_s"), times(get, "get_s")) == ({1: 0.31, 4096: 0.92}, {1: 0.29, 4096: 0.87})
+    assert put.value(4096, "put_batch_s")[0] == pytest.approx(9.876)  # GB/s
+    assert times(get, "get_batch_s") == {4096: pytest.approx(4096 / 8765.43)}
+    assert importers.read(OUTPUTS / "osu-one-sided.txt").notes == (
+        "left out: OSU MPI_Put Latency by MPI_Win_lock/unlock, OSU MPI_Get_accumulate latency",
+    )
+    result = haloscope("microbench", "--import", OUTPUTS / "osu-one-sided.txt", "--output", "m.jsonl")
+    assert result.code == 0 and "One-sided operations, us: OSU, 2 ranks in 1 pair" in result.out, result.err
+
+
 @pytest.mark.ids("DB4")
 def test_rates_of_stream_come_back_as_they_were_printed():
     [curve] = curves("stream.txt")
