@@ -11,6 +11,7 @@ from haloscope.studies import Options
 
 APP, FORM = "advection3d", "dense"
 ORDERED = "ordered/p2p"  # six messages, dimension by dimension (IV-B)
+STAGED = "ordered/staged"  # the same, through the host
 WALLS, SHORT_WALLS = range(1, 7), (1, 3)  # layers of the CPU around the GPU's block; 1 and 3 are named (V-F)
 WIDTHS, HEIGHTS = (16, 32, 64), range(4, 17)  # threads of a block in x and y (figures 7 and 8)
 SHORT_WIDTHS, SHORT_HEIGHTS = (16, 32), (8,)
@@ -34,13 +35,11 @@ IMPLEMENTATIONS = {
     "C": Version("non-blocking overlap", "interleaved"),
     "D": Version("threaded overlap", "comm-thread", least_threads=2),
 }
-# The same on a device. Threads compute in H and I only; others take one task per core, and share the devices. Messages
-# of F and G go straight to all neighbours, because their kernels pack everything before the exchange and nothing
-# between its rounds.
+# The same on a device. Threads compute in H and I only; others take one task per core, and share the devices.
 ON_DEVICE = {
-    "E": Version("GPU resident", "resident", "ordered/staged", most_tasks=1, most_threads=1),
-    "F": Version("GPU and bulk-synchronous MPI", "faces", "direct/staged", most_threads=1),
-    "G": Version("GPU and MPI, streams", "faces-overlap", "direct/staged", most_threads=1),
+    "E": Version("GPU resident", "resident", STAGED, most_tasks=1, most_threads=1),
+    "F": Version("GPU and bulk-synchronous MPI", "faces", STAGED, most_threads=1),
+    "G": Version("GPU and MPI, streams", "faces-overlap", STAGED, most_threads=1),
     "H": Version("CPU and GPU, bulk-synchronous MPI", "box"),
     "I": Version("CPU and GPU, full overlap", "box-overlap"),
 }

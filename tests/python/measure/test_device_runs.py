@@ -126,6 +126,22 @@ def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first)
     assert sum(s.cells for s in program.sweeps) == 6**3
 
 
+@pytest.mark.ids("W15")
+@pytest.mark.parametrize("schedule", ["faces", "faces-overlap"])
+def test_kernels_of_faces_send_six_ordered_messages_and_pack_between_their_rounds(schedule):
+    """Of the 27-point stencil: x messages are packed by sweeps, y and z ones hold cells of earlier messages."""
+    choice = bridge.Choice(
+        app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host", strategy="ordered/staged"
+    )
+    assert bridge.illegal(choice) == ""
+    program = program_of(choice)
+    exchanged = [op for op in program.ops if op.kind not in ("sweep", "complete", "post")]
+    of_a_round = ["pack", "d2h", "send", "wait", "h2d", "unpack"]
+    assert [op.kind for op in exchanged] == (3 * of_a_round)[:-1]  # sweeps read the last messages where they are
+    sent = [message for op in exchanged if op.kind == "send" for message in program.sets[op.target]]
+    assert len(sent) == len(set(sent)) == 6
+
+
 @pytest.mark.ids("V11", "V23", "V24")
 @pytest.mark.parametrize(("app", "cells"), [("laplace2d", "29x23"), ("laplace3d", "14x13x12")])
 def test_deep_halos_of_all_substeps_and_schedules_give_the_same_bytes(measured, slow_streams, app, cells):

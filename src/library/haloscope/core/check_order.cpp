@@ -102,16 +102,18 @@ int kernel_of(const Plan& plan, const Program& program, int round, int end) {
 /// name of a message that is not handled.
 std::string message_accesses(const Step& step, const std::vector<int>& exchanged, const Plan& plan,
                              const Program& program, std::vector<Touched>& list) {
-  const OpKind taken = program.packs_in_sweeps() ? OpKind::wait : OpKind::unpack;
   for (std::size_t m = 0; m < plan.messages.size(); ++m) {
     const Message& message = plan.messages[m];
-    const auto spans = message.out ? spans_of(program, static_cast<int>(m), OpKind::pack, OpKind::complete)
-                                   : spans_of(program, static_cast<int>(m), OpKind::post, taken);
+    const auto id = static_cast<int>(m);
+    auto spans = message.out ? spans_of(program, id, OpKind::pack, OpKind::complete)
+                             : spans_of(program, id, OpKind::post, OpKind::unpack);
+    const bool read_there = !message.out && program.packs_in_sweeps() && (spans.empty() || spans.back().second < 0);
+    if (read_there) spans = spans_of(program, id, OpKind::post, OpKind::wait);
     if (spans.empty() || spans.back().second < 0)
       return "message " + std::to_string(m) +
              (message.out ? " is not both packed and completed"
-                          : std::string(" is not both posted and ") + (taken == OpKind::wait ? "awaited" : "unpacked"));
-    if (!message.out && taken == OpKind::wait) continue;
+                          : std::string(" is not both posted and ") + (read_there ? "awaited" : "unpacked"));
+    if (read_there) continue;
     for (const auto& span : spans) {
       const bool device = on_device(program.ops[message.out ? span.first : span.second].lane);
       const int first = device && !message.out ? kernel_of(plan, program, message.round, span.second) : span.first;
@@ -130,7 +132,7 @@ std::string message_accesses(const Step& step, const std::vector<int>& exchanged
 std::string check_stages(const Plan& plan, const Program& program, const Order& before) {
   constexpr OpKind outwards[]{OpKind::pack, OpKind::d2h, OpKind::send};
   constexpr OpKind inwards[]{OpKind::wait, OpKind::h2d, OpKind::unpack};
-  std::vector<int> previous(plan.messages.size(), -1);
+  std::vector<int> previous(plan.messages.size(), -1), arrived(plan.messages.size(), -1);
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
     const OpKind kind = program.ops[i].kind;
     const bool out = std::find(std::begin(outwards), std::end(outwards), kind) != std::end(outwards);
@@ -138,6 +140,7 @@ std::string check_stages(const Plan& plan, const Program& program, const Order& 
     for (int m : program.sets[program.ops[i].target]) {
       const int last = previous[m];
       previous[m] = kind == OpKind::send || kind == OpKind::unpack ? -1 : i;
+      if (!out) arrived[m] = i;
       if (last >= 0 && !before[last][i])
         return describe(program, i) + " does not wait for " + describe(program, last) + " of the same message";
     }
@@ -145,7 +148,7 @@ std::string check_stages(const Plan& plan, const Program& program, const Order& 
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
     if (program.ops[i].kind != OpKind::sweep || !program.sweeps[program.ops[i].target].faces) continue;
     for (std::size_t m = 0; m < plan.messages.size(); ++m)
-      if (const int last = previous[m]; !plan.messages[m].out && (last < 0 || !before[last][i]))
+      if (const int last = arrived[m]; !plan.messages[m].out && (last < 0 || !before[last][i]))
         return describe(program, i) + " does not wait for message " + std::to_string(m);
   }
   return "";

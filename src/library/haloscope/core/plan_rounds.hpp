@@ -1,6 +1,7 @@
 // The rounds of a plan and the boxes that are sent in them, common to plans and reverse plans.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -33,6 +34,13 @@ inline RoundPlace place_of(const Plan& plan, int round) {
   const int fields = static_cast<int>(plan.spec.quantities.size()), steps = plan.rounds / fields;
   if (plan.spec.merge == Merge::serial) return {round % steps, round / steps};
   return {round / fields, round % fields};
+}
+
+/// Returns true if an outgoing message holds only cells that its rank owns, and none that copies or the messages of
+/// earlier rounds bring.
+inline bool holds_own_cells(const Plan& plan, const Message& message) {
+  return std::all_of(message.regions.begin(), message.regions.end(),
+                     [&](const Region& region) { return plan.owned(region.quantity).contains(region.box); });
 }
 
 /// Returns the cells of quantity q that an exchange sends along v (`source`), or the halo that these fill; or the

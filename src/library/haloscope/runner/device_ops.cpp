@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "haloscope/core/clock.hpp"
+#include "haloscope/core/plan_rounds.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/overlap.hpp"
@@ -226,7 +227,7 @@ void DeviceOps::launch(const Op& op, int slot, int into, device::Stream& stream)
       for (const auto& stage : copies_[op.target][slot]) streams_.device.kernels().copy(stream, stage);
       break;
     case OpKind::pack:
-      return packed_ == slot ? void() : link_->pack_on(stream, ids_of(op), slot);
+      return packed_ == slot && packed_by_sweeps(op) ? void() : link_->pack_on(stream, ids_of(op), slot);
     case OpKind::unpack:
       return link_->unpack_on(stream, ids_of(op), slot);
     case OpKind::d2h:
@@ -244,6 +245,13 @@ void DeviceOps::launch(const Op& op, int slot, int into, device::Stream& stream)
     default:
       break;  // host lanes
   }
+}
+
+/// Returns true if sweeps of faces pack all messages of a set.
+bool DeviceOps::packed_by_sweeps(const Op& op) const {
+  const Ids ids = ids_of(op);
+  return std::all_of(ids.begin(), ids.end(),
+                     [&](int id) { return holds_own_cells(plan_, plan_.messages[static_cast<std::size_t>(id)]); });
 }
 
 void DeviceOps::on_host(const Op& op, int slot) {

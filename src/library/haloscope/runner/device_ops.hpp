@@ -119,6 +119,7 @@ class DeviceOps {
     std::int64_t number = 0, step = 0;
   };
   Ids ids_of(const Op& op) const { return program_.sets[op.target]; }
+  bool packed_by_sweeps(const Op& op) const;
   void compile_copies(const Views& views);
   void compile_faces();
   void launch(const Op& op, int slot, int into, device::Stream& stream);

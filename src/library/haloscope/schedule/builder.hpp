@@ -24,7 +24,8 @@ class ProgramBuilder {
   ProgramBuilder(const Stage& stage, const Plan& plan, const ScheduleOptions& options);
 
   /// Appends all operations of the exchange of slot 0, on the comm lane.
-  /// @param unpacked  false: messages stay in their buffers, and sweeps read them there.
+  /// @param unpacked  false: messages that no later message or copy passes on stay in their buffers, and sweeps read
+  ///         them there.
   ExchangeOps exchange(bool unpacked = true);
   /// Appends all operations of a reverse exchange, in order: contributions of a round are added before the next round
   /// is sent, and halos are cleared after all rounds have been sent.

@@ -84,6 +84,14 @@ int last_before(const Plan& plan, int r) {
   return -1;
 }
 
+/// Returns true if a message or a copy after round r passes on cells that arrive in it.
+bool is_passed_on(const Plan& plan, const SplitCopies& copies, int r) {
+  const bool copied =
+      std::any_of(copies.late.begin() + r + 1, copies.late.end(), [](const auto& c) { return !c.empty(); });
+  return copied || std::any_of(plan.messages.begin(), plan.messages.end(),
+                               [&](const Message& m) { return m.out && m.round > r && !holds_own_cells(plan, m); });
+}
+
 SplitCopies split_copies(const Plan& plan) {
   SplitCopies split;
   split.late.resize(plan.rounds + 1);
@@ -126,7 +134,7 @@ ExchangeOps ProgramBuilder::exchange(bool unpacked) {
       const int wait = add_messages(OpKind::wait, received, false);
       keep(wait);
       if (options_.staged) keep(add_messages(OpKind::h2d, received, false));
-      if (unpacked) keep(add_messages(OpKind::unpack, received, false));
+      if (unpacked || is_passed_on(plan_, copies, received)) keep(add_messages(OpKind::unpack, received, false));
       if (received + 1 == plan_.rounds) keep(add_copies(copies.late[plan_.rounds]));
       waits_.push_back(wait >= 0 ? wait : last);
       result.received.push_back(last);

@@ -36,7 +36,8 @@ int add_faces(ProgramBuilder& b, const Box& inner, const ExchangeOps& exchange) 
 
 /// Runs a kernel per pair of boundary faces, which reads halos from the received messages, and writes its results
 /// both to the field and to the send buffers of the next exchange; the interior comes last, without overlap (White &
-/// Dongarra 2011, version F).
+/// Dongarra 2011, version F). Messages with cells of earlier ones, as ordered patterns have them for stencils that read
+/// corners, are packed between the rounds.
 static Program make_faces(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange(false);
@@ -58,18 +59,13 @@ static Program make_faces_overlap(const Stage& stage, const Plan& plan, const Sc
 
 namespace {
 
-/// Refuses stencils whose halos face kernels cannot find in messages.
+/// Refuses transports in whose messages face kernels cannot find halos.
 std::string refuse_hidden_messages(const Candidate& c) {
   const std::string name = "schedule '" + c.choice.schedule->name + "'";
   const Strategy& s = c.choice.strategy;
   if (!find_traits(s.transport).has_places)
     return name + " reads halos where messages have arrived, and transport '" + s.transport +
            "' has no such place; use staged or aware";
-  if (c.step.stages.front().sweeps.front().box_stencil && s.pattern == Pattern::ordered && c.choice.ranks > 1)
-    return name +
-           " packs nothing between rounds, and for a stencil that reads corners an ordered pattern's later messages "
-           "hold cells of earlier ones; use 'direct/" +
-           s.transport + "'";
   return "";
 }
 

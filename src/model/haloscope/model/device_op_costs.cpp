@@ -89,15 +89,19 @@ double DeviceOpCosts::sweep_s(const Op& op) const {
   double all = 0, bytes = 0;
   for (const Sweep& s : of_.program->sweeps) all += s.faces ? cells_of(s) : 0.0;
   for (const Traffic& t : of_.traffic)
-    bytes +=
-        static_cast<double>(t.bytes) + touched_bytes(static_cast<double>(t.bytes), static_cast<double>(t.run_bytes));
+    if (!t.passes_on)
+      bytes +=
+          static_cast<double>(t.bytes) + touched_bytes(static_cast<double>(t.bytes), static_cast<double>(t.run_bytes));
   return prices_.faces(kernel, cells, cells_of(sweep) / std::max(1.0, all) * bytes, sharing_);
 }
 
 /// All messages of a set in one launch; messages that sweeps have packed already cost nothing.
 double DeviceOpCosts::pack_s(const Op& op) const {
   if (prices_.in_parts) return prices_.pack_parts(moved(op), sharing_);
-  return of_.program->packs_in_sweeps() ? 0.0 : unpack_s(op);
+  const std::vector<int>& ids = of_.program->sets[static_cast<std::size_t>(op.target)];
+  const bool passes_on =
+      std::any_of(ids.begin(), ids.end(), [&](int id) { return of_.traffic[static_cast<std::size_t>(id)].passes_on; });
+  return of_.program->packs_in_sweeps() && !passes_on ? 0.0 : unpack_s(op);
 }
 
 /// All messages of a set in one launch, or by the kernel that has packed.

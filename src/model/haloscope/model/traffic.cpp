@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/core/plan_rounds.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/model/profile.hpp"
@@ -75,6 +76,7 @@ std::vector<Traffic> traffic_of_messages(const Plan& plan) {
     Sum sum(plan, views);
     for (const Region& region : message.regions) sum.add(region.quantity, region.box);
     found.push_back(sum.take(contiguous_span(views, 0, message) != nullptr));
+    found.back().passes_on = message.out && !holds_own_cells(plan, message);
   }
   return found;
 }

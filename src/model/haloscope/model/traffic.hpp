@@ -12,6 +12,7 @@ struct Traffic {
   std::int64_t run_bytes = 0;    ///< mean length of a contiguous run
   bool in_place = false;         ///< a message that is one contiguous run and needs no packing
   std::int64_t pitch_bytes = 0;  ///< min distance from the begin of a run to the begin of the next, 0: there is one
+  bool passes_on = false;        ///< an outgoing message with cells that copies or earlier messages bring
 };
 
 /// The traffic of all messages of a plan, in its order.
