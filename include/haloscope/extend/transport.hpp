@@ -112,6 +112,7 @@ class TagRange;
 /// on that communicator.
 struct MessageTags {
   static constexpr int parts = 16;  ///< of a message that is sent in parts, including its signals
+  static constexpr int laps = 6;    ///< numbers of exchanges in tags of signals; two are in flight at most
   int first;
   int messages;  ///< per slot: one more than the largest tag of the plan; with several slots, of any rank's plan
   MessageTags(const TagRange& reserved, int messages_of_slot);
@@ -122,9 +123,11 @@ struct MessageTags {
   int of(int plan_tag, int part = 0, int slot = 0) const {
     return first + parts * (1 + plan_tag + slot * messages) + part;
   }
-  /// Returns the tag of the empty messages of one-sided transports, from the sender or from the receiver of a
-  /// message.
-  int signal(int plan_tag, bool from_sender, int slot) const { return of(plan_tag, from_sender ? 1 : 2, slot); }
+  /// Returns the tag of an empty message of one-sided transports, from the sender or from the receiver of a message.
+  /// It has the number of the exchange modulo `laps`: MPI guarantees fewer tags than a run has iterations.
+  int signal(int plan_tag, bool from_sender, int slot, std::int64_t exchange = 0) const {
+    return of(plan_tag, 2 * static_cast<int>(exchange % laps) + (from_sender ? 1 : 2), slot);
+  }
   /// Returns the tag of the messages by which a link is opened.
   int opening(int plan_tag) const { return of(plan_tag, parts - 1); }
   /// Returns the tag of reductions that run during exchanges.

@@ -7,37 +7,49 @@
 #include "haloscope/core/spin.hpp"
 
 namespace haloscope {
-/// Empty messages, prepared once.
+/// Empty messages, whose tags have the number of the exchange.
 class MessageSignals final : public Signals {
  public:
   explicit MessageSignals(const PassiveLink& link)
-      : out_(static_cast<std::size_t>(link.messages()) * static_cast<std::size_t>(link.slots())), in_(out_.size()) {
-    for (int number = 0; number < static_cast<int>(out_.size()); ++number) {
-      const int id = number / link.slots(), slot = number % link.slots();
-      if (!link.moves(id)) continue;
-      const auto& p = link.port(id);
-      const int ours = link.tags().signal(p.tag, p.out, slot), theirs = link.tags().signal(p.tag, !p.out, slot);
-      CHECK_MPI(MPI_Send_init(nullptr, 0, MPI_BYTE, p.peer, ours, link.comm(), out_[number].address()));
-      CHECK_MPI(MPI_Recv_init(nullptr, 0, MPI_BYTE, p.peer, theirs, link.comm(), in_[number].address()));
-    }
-  }
+      : link_(link),
+        out_(static_cast<std::size_t>(link.messages()) * static_cast<std::size_t>(link.slots())),
+        in_(out_.size()) {}
   ~MessageSignals() override {
-    for (OwnedRequest& request : out_) REQUIRE_MPI(MPI_Wait(request.address(), MPI_STATUS_IGNORE));
+    for (Latest& one : out_) REQUIRE_MPI(MPI_Wait(one.request.address(), MPI_STATUS_IGNORE));
   }
-  void expect(int number) override { REQUIRE_MPI(MPI_Start(in_[number].address())); }
+  void expect(int number) override {
+    Latest& one = in_[number];
+    const auto& p = port(number);
+    REQUIRE_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, p.peer, tag(number, !p.out, one.exchange++), link_.comm(),
+                          one.request.address()));
+  }
   bool seen(int number) override {
     int done = 0;
-    REQUIRE_MPI(MPI_Test(in_[number].address(), &done, MPI_STATUS_IGNORE));
+    REQUIRE_MPI(MPI_Test(in_[number].request.address(), &done, MPI_STATUS_IGNORE));
     return done;
   }
   void raise(int number) override {
-    REQUIRE_MPI(MPI_Wait(out_[number].address(),
-                         MPI_STATUS_IGNORE));  // the one before has arrived: returns immediately
-    REQUIRE_MPI(MPI_Start(out_[number].address()));
+    Latest& one = out_[number];
+    const auto& p = port(number);
+    REQUIRE_MPI(MPI_Wait(one.request.address(), MPI_STATUS_IGNORE));  // it has arrived: returns immediately
+    REQUIRE_MPI(MPI_Isend(nullptr, 0, MPI_BYTE, p.peer, tag(number, p.out, one.exchange++), link_.comm(),
+                          one.request.address()));
   }
 
  private:
-  std::vector<OwnedRequest> out_, in_;
+  /// The latest signal of a message and slot in one direction, and the number of the next exchange.
+  struct Latest {
+    OwnedRequest request;
+    std::int64_t exchange = 0;
+  };
+
+  const PassiveLink::Port& port(int number) const { return link_.port(number / link_.slots()); }
+  int tag(int number, bool from_sender, std::int64_t exchange) const {
+    return link_.tags().signal(port(number).tag, from_sender, number % link_.slots(), exchange);
+  }
+
+  const PassiveLink& link_;
+  std::vector<Latest> out_, in_;  // by number
 };
 
 /// Counters in the waiter's own memory, set by one-sided atomics of the other end and polled locally.

@@ -3,6 +3,8 @@
 #include <mpi.h>
 
 #include <cstdlib>
+#include <map>
+#include <vector>
 
 #include "haloscope/error.hpp"
 #include "haloscope/rank/watch/inject.hpp"
@@ -136,6 +138,27 @@ TEST(Poisson, SC7_ThePipelineAnnouncesItsLinesByMessagesOfLength0) {
   const int neighbours = (world_rank() > 0) + (world_rank() + 1 < world_size());
   EXPECT_EQ(many.messages - few.messages, 20 * 2 * neighbours) << "that a line is ready, and that it has been read";
   EXPECT_EQ(many.bytes, few.bytes);
+}
+
+TEST(Poisson, SC7_TagsOfTheMessagesOfLength0HoldTheIteration) {
+  constexpr int iterations = 20;
+  for (const char* strategy : {"ordered/rma-lock:get,message", "ordered/rma-lockall:get,message"}) {
+    Choice c = choice_of("gauss-seidel", 1);
+    c.strategy = strategy;
+    std::map<std::pair<int, int>, std::vector<int>> tags;  // by peer and end: of a line to it, or from it
+    test::on_isend() = [&](const void*, int count, MPI_Datatype, int to, int tag) {
+      if (count == 0) tags[{to, tag % 2}].push_back(tag);
+    };
+    solve(start_from(c, "random"), iterations);
+    test::on_isend() = {};
+    const int neighbours = (world_rank() > 0) + (world_rank() + 1 < world_size());
+    EXPECT_EQ(static_cast<int>(tags.size()), 2 * neighbours) << strategy;
+    for (const auto& [end, list] : tags) {
+      ASSERT_GE(static_cast<int>(list.size()), iterations) << strategy;  // and lines of the initial data
+      for (std::size_t k = 0; k < list.size(); ++k)
+        EXPECT_EQ(list[k] - list[0], 2 * static_cast<int>(k % MessageTags::laps)) << strategy << " " << k;
+    }
+  }
 }
 
 TEST(Poisson, SC5_SC8_ThePipelineOverOneSidedLinesNeedsNoMessageAndNoCollective) {
