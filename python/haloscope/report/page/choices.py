@@ -68,9 +68,12 @@ def _most_usual(rows: Sequence[Row]) -> Row | None:
 
 def names_of(rows: Sequence[Row]) -> dict[str, str]:
     """Return the short name of each row by its id: the parts of its request in which rows of a case differ."""
-    axes = [axis for axis in tables.varied(rows) if axis not in CASE]
-    short = {row.id: " ".join(filter(None, (_part(axis, row.request.get(axis)) for axis in axes))) for row in rows}
-    return short if len(set(short.values())) == len(rows) else {row.id: row.id for row in rows}
+    varied = [axis for axis in tables.varied(rows) if axis not in CASE]
+    for axes in ([axis for axis in varied if axis != "memory"], varied):  # the transport decides on the memory
+        short = {row.id: " ".join(filter(None, (_part(axis, row.request.get(axis)) for axis in axes))) for row in rows}
+        if len(set(short.values())) == len(rows):
+            return short
+    return {row.id: row.id for row in rows}
 
 
 def _part(axis: str, value: Any) -> str:
