@@ -332,6 +332,24 @@ TEST(Simulate, ADeferredReductionIsWaitedForOneStepLater) {
   EXPECT_DOUBLE_EQ(found.ends[4], step + 30 + 2);
 }
 
+TEST(Simulate, SeveralReductionsOfAStepAreWaitedForSeparately) {
+  const double exchange = L + 8 * G, first = exchange + 10 + 2;  // end of the first contribution
+  const auto end = [](double one, double other) {
+    Case c = exchange_case(ring(3), "bulk");
+    Step step = stencil_step(1, 1, false);
+    step.stages[0].reductions = {{.name = "one", .mode = ReduceMode::deferred, .sweep = 0},
+                                 {.name = "other", .mode = ReduceMode::deferred, .sweep = 0}};
+    for (int r = 0; r < 3; ++r)
+      c.programs[r] = find_schedule("bulk").make(step.stages[0], c.plans[r], ScheduleOptions{});
+    c.price({{OpKind::sweep, 10}, {OpKind::reduce, 2}});
+    for (RankClass& rank : c.classes) rank.reductions = {{one, false}, {other, false}};
+    return c.run(network(), rounds(2)).ends[4];
+  };
+  EXPECT_DOUBLE_EQ(end(30, 5), first + 30 + 2 + 2);   // the second is over when the first one is
+  EXPECT_DOUBLE_EQ(end(30, 40), first + 2 + 40 + 2);  // the second is contributed 2 later, and over later
+  EXPECT_DOUBLE_EQ(end(0, 0), 2 * (first + 2));
+}
+
 TEST(Simulate, ANonblockingReductionIsWaitedForAtTheEndOfItsProgram) {
   Case c = reducing_case("bulk", ReduceMode::nonblocking, 7);
   const Result found = c.run(network(), rounds(1));
@@ -367,6 +385,21 @@ Case staged_case(const Layout& layout, const std::string& schedule) {
     c.classes.push_back(one);
   }
   return c;
+}
+
+TEST(Simulate, OpeningAndClosingRunOnceAroundTheRounds) {
+  Case c = exchange_case(ring(3), "split");
+  c.price({{OpKind::sweep, 10}, {OpKind::pack, 1}});
+  const double end_of_three = c.run(network(), rounds(3)).ends.back();
+  const std::int64_t messages_of_four = c.run(network(), rounds(4)).messages;
+  for (RankClass& one : c.classes) {
+    const std::vector<OpSeconds> once = one.seconds;
+    for (int part = 0; part < 2; ++part) one.seconds.insert(one.seconds.end(), once.begin(), once.end());
+    one.opening = one.closing = one.body;
+  }
+  const Result two = c.run(network(), rounds(2));
+  EXPECT_DOUBLE_EQ(two.ends.back(), end_of_three);  // of the second round
+  EXPECT_EQ(two.messages, messages_of_four);
 }
 
 TEST(Simulate, StagesHaveMessagesOfTheirOwn) {

@@ -251,7 +251,7 @@ TEST(IdleRanks, OwnNoCellsAndHaveNoNeighbours) {
 TEST(IdleRanks, AreNotMoreThanTheRanksOfTheCommunicator) {
   EXPECT_PART(error_of([] { Layout(plane(8, 6), {2, 1, 1}).with_idle_ranks(1); }), "2 ranks does not fit");
   EXPECT_EQ(active_ranks(0, 4, "cubic", plane(8, 6)), 4);
-  EXPECT_EQ(active_ranks(3, 4, "cubic", plane(8, 6)), 3);
+  for (const int ranks : {3, 4}) EXPECT_EQ(active_ranks(ranks, 4, "cubic", plane(8, 6)), ranks);
   for (const int ranks : {-1, 5})
     EXPECT_PART(error_of([&] { active_ranks(ranks, 4, "cubic", plane(8, 6)); }), "active_ranks is");
 }
@@ -264,6 +264,24 @@ TEST(IdleRanks, AreThoseThatARuleCannotPlaceOnTheCells) {
   EXPECT_EQ(active_ranks(0, 7, "slabs", plane(2, 3)), 3);
   EXPECT_EQ(active_ranks(0, 1000000, "cubic", plane(2, 2)), 4);
   EXPECT_EQ(active_ranks(0, 5, "5x1", plane(3, 3)), 5);  // which Layout refuses
+}
+
+TEST(LayoutNumber, DiffersWhereLayoutsDo) {
+  const GridSpec grid = plane(8, 6);
+  const auto all = [&] {
+    const Layout two(grid, {2, 1, 1});
+    return std::vector{two,
+                       Layout(grid, {1, 2, 1}),
+                       Layout(plane(6, 8), {2, 1, 1}),
+                       Layout({2, {8, 6, 1}, {true, false, false}}, {2, 1, 1}),
+                       Layout(grid, std::vector{Box{{0, 0, 0}, {3, 6, 1}}, Box{{3, 0, 0}, {8, 6, 1}}}),
+                       two.with_idle_ranks(3),
+                       two.renumbered({1, 0})};
+  };
+  std::set<std::uint64_t> numbers;
+  for (const Layout& layout : all()) numbers.insert(layout.number());
+  EXPECT_EQ(numbers.size(), all().size());
+  for (const Layout& again : all()) EXPECT_TRUE(numbers.contains(again.number()));
 }
 
 TEST(BadInput, ImpossibleGridsAreRefusedWithTheReason) {

@@ -9,6 +9,7 @@
 #include "haloscope/error.hpp"
 #include "haloscope/extend/schedule.hpp"
 #include "haloscope/strategy.hpp"
+#include "simulated_plans.hpp"
 #include "texts.hpp"
 
 using namespace haloscope;
@@ -46,6 +47,59 @@ TEST(MessageSizes, W9_LaterDimensionsCarryTheHalosOfEarlierOnes) {
         for (bool up : {false, true}) EXPECT_EQ(sent(plan, round, up).bytes, 8 * points[round]);
     }
   }
+}
+
+TEST(MessageSizes, BytesBetweenGroupsOfRanksAreThoseThatLeaveAGroup) {
+  const Layout layout({2, {8, 6, 1}, {true, true, false}}, {2, 2, 1});
+  for (int rank = 0; rank < 4; ++rank) {
+    const Plan plan = make_plan(layout, rank, floats(1, Pattern::ordered));
+    EXPECT_EQ(plan.bytes_between({0, 0, 0, 0}), 0);
+    EXPECT_EQ(plan.bytes_between({0, 1, 0, 1}), 2 * 4 * 3) << "two columns of 3 floats";
+    EXPECT_EQ(plan.bytes_between({0, 0, 1, 1}), 2 * 4 * 6) << "two rows of 4 floats and their corners";
+    EXPECT_EQ(plan.bytes_between({0, 1, 2, 3}), plan.bytes_out());
+  }
+}
+
+/// The value of the point k beyond an edge, where inner points have the values 0, 1, ... away from the edge, in cells
+/// or, with a point on the edge itself, in nodes.
+double beyond_edge(Edge edge, int k, bool nodes, double untouched) {
+  if (edge == Edge::fixed) return untouched;
+  if (edge == Edge::nearest) return 0;
+  const double mirrored = nodes ? k : k - 1;
+  return edge == Edge::odd ? -mirrored : mirrored;
+}
+
+TEST(Edges, GhostPointsBeyondEachSideHaveTheValuesOfTheirRule) {
+  constexpr double untouched = -99;
+  const std::vector<Edge> rules{Edge::fixed, Edge::even, Edge::odd, Edge::nearest};
+  for (int ranks : {1, 2, 3})
+    for (const bool nodes : {false, true})
+      for (const Edge low : rules)
+        for (const Edge high : rules) {
+          const Layout layout({1, {9, 1, 1}, {}}, {ranks, 1, 1});
+          ExchangeSpec spec{.quantities = {{"u", 8}}, .low = {2, 0, 0}, .high = {2, 0, 0}};
+          spec.quantities[0].edges[0] = {low, high};
+          spec.quantities[0].centring = nodes ? Centring::node : Centring::cell;
+          const std::int64_t last = nodes ? 9 : 8;
+          for (const bool from_low : {true, false}) {  // the side from which points are numbered
+            test::SimulatedPlans plans(layout, spec);
+            for (int rank = 0; rank < ranks; ++rank) {
+              const std::int64_t begin = layout.owned(rank).lo[0];
+              test::each_point(plans.plan(rank).allocated(0), [&](const Index& p) {
+                const std::int64_t g = begin + p[0];
+                const auto value = static_cast<double>(from_low ? g : last - g);
+                plans.at(rank, 0, p) = g < 0 || g > last ? untouched : value;
+              });
+            }
+            plans.run();
+            const int rank = from_low ? 0 : ranks - 1;
+            const std::int64_t begin = layout.owned(rank).lo[0];
+            for (int k : {1, 2})
+              EXPECT_EQ(plans.at(rank, 0, {(from_low ? -k : last + k) - begin, 0, 0}),
+                        beyond_edge(from_low ? low : high, k, nodes, untouched))
+                  << ranks << " ranks, nodes " << nodes << ", from low " << from_low << ", point " << k;
+          }
+        }
 }
 
 TEST(MessageSizes, W9_ATaskThatIsItsOwnNeighbourSendsItselfNothing) {

@@ -148,6 +148,32 @@ TEST(CopyList, SharesOfPackingAreOfNearlyEqualSize) {
     }
 }
 
+TEST(Regions, ATransferMovesEachRegionToItsCounterpart) {
+  constexpr std::int64_t n = 6;
+  std::mt19937 random(3);
+  std::vector<std::byte> bytes[2][2];  // of the sender and the receiver, by field
+  Views views[2];
+  for (int end : {0, 1})
+    for (auto& field : bytes[end]) {
+      field.resize(n * n * n * 8);
+      for (std::byte& b : field) b = static_cast<std::byte>(random());
+      views[end].push_back({{field.data(), {8, n * 8, n * n * 8}}});
+    }
+  const Message out{.regions = {{0, {{4, 1, 0}, {6, 5, 3}}}, {1, {{0, 0, 2}, {2, 6, 4}}}}};
+  const Message in{.regions = {{0, {{0, 1, 2}, {2, 5, 5}}}, {1, {{1, 0, 3}, {3, 6, 5}}}}};
+  std::vector<std::byte> expected[2] = {bytes[1][0], bytes[1][1]};
+  for (std::size_t r = 0; r < 2; ++r) {
+    const Box &from = out.regions[r].box, &to = in.regions[r].box;
+    for (std::int64_t z = 0; z < from.extent(2); ++z)
+      for (std::int64_t y = 0; y < from.extent(1); ++y)
+        for (std::int64_t x = 0; x < 8 * from.extent(0); ++x)
+          expected[r][((to.lo[2] + z) * n + to.lo[1] + y) * n * 8 + 8 * to.lo[0] + x] =
+              bytes[0][r][((from.lo[2] + z) * n + from.lo[1] + y) * n * 8 + 8 * from.lo[0] + x];
+  }
+  make_transfer(views[0], out, views[1], in, 0).run();
+  for (std::size_t r = 0; r < 2; ++r) EXPECT_TRUE(bytes[1][r] == expected[r]) << "field " << r;
+}
+
 /// The wraps of a periodic block: x and y read and write within a plane, z planes contain the cells that they wrote.
 TEST(CopyList, WrapsOfThreeDimensionsAreTwoStages) {
   const std::int64_t n = 10, row = (n + 2) * 8, plane = row * (n + 2);

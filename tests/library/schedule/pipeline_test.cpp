@@ -92,6 +92,22 @@ Choice in_place_choice(int ranks = 3) {
   return c;
 }
 
+TEST(Pipeline, AReductionIsMadeOnceAStepOrInTheLastStepOnly) {
+  for (bool last_only : {false, true})
+    for (int ranks : {1, 3})
+      for (bool last : {false, true}) {
+        const Step step = in_place_step({{.name = "norm", .last_only = last_only}});
+        ScheduleOptions options = in_place_options(4);
+        options.last = last;
+        const Layout layout(GridSpec{2, {3, 4 * ranks, 1}, {}}, ProcessGrid{1, ranks, 1});
+        for (int rank = 0; rank < ranks; ++rank) {
+          const Plan plan = make_plan(layout, rank, {.corners = false});
+          const Program program = find_schedule("pipeline").make(step.stages[0], plan, options);
+          EXPECT_EQ(test::ops_of(program, OpKind::reduce).size(), last_only ? last : 4u) << rank << " of " << ranks;
+        }
+      }
+}
+
 TEST(PipelineLegality, SweepsInPlaceNeedThePipelineAndThePipelineSweepsInPlace) {
   EXPECT_EQ(illegal(in_place_choice()), "");
   Choice c = in_place_choice();

@@ -182,6 +182,7 @@ TEST(Schedules, W18_WithABoxMessagesAndTheDevicesCellsDoNotWaitForEachOther) {
   ScheduleOptions options{.walls = 3};
   const AllPrograms c = make_case(layout, ExchangeSpec{}, true, "box-overlap", options);
   const Program& p = c.programs[0];
+  EXPECT_TRUE(p.device && make_case(layout, ExchangeSpec{}, true, "box", options).programs[0].device);
   for (const Op& op : p.ops) {
     const bool of_messages = op.kind == OpKind::wait || op.kind == OpKind::send || op.kind == OpKind::unpack;
     const bool of_ring = op.kind == OpKind::gather || op.kind == OpKind::transfer || op.kind == OpKind::scatter;
@@ -191,6 +192,46 @@ TEST(Schedules, W18_WithABoxMessagesAndTheDevicesCellsDoNotWaitForEachOther) {
       EXPECT_TRUE(!of_ring || kind == OpKind::gather || kind == OpKind::transfer) << to_string(kind);
     }
   }
+}
+
+/// The messages of all operations of a kind, in order.
+std::vector<int> messages_of(const Program& program, OpKind kind) {
+  std::vector<int> found;
+  for (int op : test::ops_of(program, kind)) {
+    const auto& set = program.sets[program.ops[op].target];
+    found.insert(found.end(), set.begin(), set.end());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+TEST(Exchanges, EachMessageHasEachOperationOfItsSideOnce) {
+  for (const Layout& layout : layouts())
+    for (Motion motion : {Motion::fill, Motion::accumulate})
+      for (Pattern pattern : {Pattern::ordered, Pattern::direct})
+        for (bool staged : {false, true}) {
+          const Plan plan = make_plan(layout, 0, {.pattern = pattern, .motion = motion});
+          const Program program = exchange_program(plan, ScheduleOptions{.device = true, .staged = staged});
+          std::vector<int> out, in;
+          for (int m = 0; m < static_cast<int>(plan.messages.size()); ++m)
+            (plan.messages[m].out ? out : in).push_back(m);
+          for (OpKind kind : {OpKind::pack, OpKind::send, OpKind::complete})
+            EXPECT_EQ(messages_of(program, kind), out) << to_string(kind);
+          for (OpKind kind : {OpKind::post, OpKind::wait, OpKind::unpack})
+            EXPECT_EQ(messages_of(program, kind), in) << to_string(kind);
+          EXPECT_EQ(messages_of(program, OpKind::d2h), staged ? out : std::vector<int>{});
+          EXPECT_EQ(messages_of(program, OpKind::h2d), staged ? in : std::vector<int>{});
+        }
+}
+
+TEST(Exchanges, CopiesOfADirectExchangeAreMadeWhileMessagesTravel) {
+  const Layout layout(GridSpec{2, {12, 10, 1}, {true, true, false}}, ProcessGrid{1, 2, 1});
+  const Plan plan = make_plan(layout, 0, {.pattern = Pattern::direct});
+  const Program program = exchange_program(plan, ScheduleOptions{});
+  const auto copies = test::ops_of(program, OpKind::copy);
+  ASSERT_FALSE(copies.empty());
+  EXPECT_GT(copies.front(), test::ops_of(program, OpKind::send).back());
+  EXPECT_LT(copies.back(), test::ops_of(program, OpKind::wait).front());
 }
 
 TEST(Schedules, OnADeviceTheInteriorWaitsForNoMessage) {
