@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/figures/page.png: the page about the kept records of the demo, as Chromium shows it.
+"""Write docs/screenshots/page.png: the page about the kept records of the demo, as Chromium shows it.
 
 usage: .venv/bin/python scripts/screenshot.py    (needs chromium on PATH)
 """
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "docs" / "figures" / "page.png"
+PICTURE = ROOT / "docs" / "screenshots" / "page.png"
 SIZE = "1200,1080"  # pixels
 
 

@@ -51,9 +51,10 @@ def find_faster(rows: Sequence[Row], base: Row) -> tuple[Row, stats.Estimate] | 
     """
     rivals = [row for row in rows if row is not base and row.verification == "passed" and not row.oversubscribed]
     confidence = 1 - (1 - stats.CONFIDENCE) / max(len(rivals), 1)
-    gains = [(row, speedup(row, base, confidence)) for row in rivals]
-    faster = [(row, gain) for row, gain in gains if stats.verdict_text(gain, "faster", "slower") == "faster"]
-    return max(faster, key=lambda pair: pair[1].value, default=None)
+    ordered = sorted(rivals, key=lambda row: stats.middle_ratio(base.launches, row.launches), reverse=True)
+    gains = ((row, speedup(row, base, confidence)) for row in ordered)
+    faster = (pair for pair in gains if stats.verdict_text(pair[1], "faster", "slower") == "faster")
+    return next(faster, None)
 
 
 def name_difference(row: Row, base: Row) -> str:
