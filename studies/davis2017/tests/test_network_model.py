@@ -16,7 +16,7 @@ from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import placement, profile
 from haloscope.model.profile import Profile
 from haloscope_studies.davis2017 import network
-from haloscope_studies.davis2017.replay import contention, hydra_runs, terms, walltime
+from haloscope_studies.davis2017.replay import contention, hydra_runs, results, terms, walltime
 
 MINERVA = profile.load("minerva")
 FREE = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}
@@ -210,18 +210,44 @@ def test_rank_zero_is_the_default_and_the_worst_rank_is_that_of_all_ranks_tried(
 
 @pytest.mark.ids("DC12")
 def test_one_application_file_serves_four_machines():
-    app, grid = terms.load("hydra"), (4, 4, 4)
+    app, grid = terms.load("hydra").unpacked(), (4, 4, 4)
     found = {}
     for name in ("minerva", "hector", "hera", "dawndev"):
         machine = profile.load(name).machine
         where = placement.place("fill", 64, machine["sockets_per_node"], machine["cores_per_socket"])
         run = walltime.Run((300,) * 3, grid, where, hydra_runs.iterations(100))
-        found[name] = walltime.predict(app.network_only(), profile.load(name), run).total
-        if name != "minerva":
-            with pytest.raises(UnavailableError, match="no section 'kernels'"):
-                walltime.predict(app, profile.load(name), run)
-    assert len(set(found.values())) == 4 and min(found.values()) > 0
-    assert found["hera"] > found["minerva"]  # DDR against QDR InfiniBand
+        found[name] = walltime.predict(app, profile.load(name), run)
+    assert len({one.total for one in found.values()}) == 4
+    assert all(min(one.components.values()) > 0 for one in found.values())
+    exchange = {name: one.components["point_to_point"] for name, one in found.items()}
+    assert exchange["hera"] > exchange["minerva"]  # DDR against QDR InfiniBand
+
+
+@pytest.mark.ids("DC12")
+def test_kernels_of_another_machine_are_minervas_with_the_time_of_its_smallest_run():
+    own = profile.load("minerva").data["kernels"]
+    for name, ranks, compute_s in (("hera", 32, 703.71), ("dawndev", 64, 1573.35)):
+        p = profile.load(name)
+        found = walltime.predict(terms.load("hydra").unpacked(), p, hydra_runs.weak_run(p, ranks, 75)).components
+        at_work = found["compute"] + found["update_boundary"] + found["memory"]
+        assert at_work == pytest.approx(compute_s, rel=1e-3)
+        ratios = [
+            law["per_cell_s"] / base["per_cell_s"]
+            for kernel, by_cores in p.data["kernels"].items()
+            for law, base in zip(by_cores["4"], own[kernel]["1"], strict=True)
+            if base["per_cell_s"]
+        ]
+        assert len(ratios) >= len(own) and max(ratios) == pytest.approx(min(ratios), rel=1e-3)
+
+
+@pytest.mark.ids("DC12")
+def test_walltimes_elsewhere_follow_from_the_smallest_run_but_for_waits_that_grow_with_the_ranks():
+    """DawnDev stays within the 15 % of the thesis on 2048 ranks; on Hera the printed exchange more than doubles."""
+    off = results.elsewhere_off()
+    assert len(off) == 26
+    assert all(abs(error) < 0.15 for (name, *_), error in off.items() if name == "dawndev")
+    assert all(abs(error) < 0.15 for (name, _, ranks), error in off.items() if name == "hera" and ranks <= 128)
+    assert min(off, key=off.__getitem__) in (("hera", 50, 2048), ("hera", 75, 2048))
 
 
 def test_a_profile_without_packing_says_so():

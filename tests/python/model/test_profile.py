@@ -39,11 +39,13 @@ def test_a_profile_survives_saving_and_loading(tmp_path):
         assert profile.load(tmp_path / "new" / "p.json") == shipped
 
 
-def test_only_minerva_has_kernel_costs_and_the_others_say_so():
-    assert "hydra.Madvmz1/A/f64" in profile.load("minerva").section("kernels")
-    for name in ("hector", "hera", "dawndev"):
-        with pytest.raises(UnavailableError, match=f"profile '{name}' has no section 'kernels'"):
-            profile.load(name).section("kernels")
+def test_published_machines_have_the_same_kernels_and_no_other_section_and_say_so():
+    kernels = {name: profile.load(name).section("kernels").keys() for name in ("minerva", "hector", "hera", "dawndev")}
+    assert "hydra.Madvmz1/A/f64" in kernels["minerva"]
+    for name, own in kernels.items():
+        assert own == kernels["minerva"]
+        with pytest.raises(UnavailableError, match=f"profile '{name}' has no section 'pack'"):
+            profile.load(name).section("pack")
 
 
 def test_unknown_names_and_unreadable_files_are_refused_with_a_remedy(tmp_path):

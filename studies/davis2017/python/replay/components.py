@@ -126,8 +126,8 @@ def others() -> str:
             lines.append([name, ranks, component.replace("_", " "), f"{measured:.2f}", f"{found[component]:.2f}"])
     headers = ["machine", "ranks", "component", "measured (s)", "our messages (s)"]
     text = (
-        "DawnDev and Hera, 75^3 cells a rank. Their kernels, boundaries, packing and memory have no printed costs, so "
-        "walltime and the other components are not predicted; messages alone lack packing and every wait for others."
+        "DawnDev and Hera, 75^3 cells a rank. Their kernels, boundaries, packing and memory have no printed costs; "
+        "messages alone lack packing and every wait for others."
     )
     return f"{text}\n\n{tables.markdown(lines, headers, right=headers[3:])}"
 

@@ -6,6 +6,10 @@ six sizes, and runs with 2, 4 and 12 processes on one node. From these, one node
 - a printed kernel is fitted as in the study (least relative error, 30 % rule);
 - the rest of a function's time is shared equally among the calls of its other kernels;
 - busier sockets multiply all kernels by the ratio that the runs on one node show, likewise boundaries and memory.
+
+Other clusters have no printed kernels. Theirs are Minerva's times one number: on Hera and DawnDev the number that gives
+the printed compute time of the smallest run of 75^3 cells a process, on HECToR, where the hydrocode did not run, the
+ratio of a serial iteration of conjugate gradients.
 """
 
 from __future__ import annotations
@@ -13,13 +17,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from haloscope import studies
-from haloscope.model import fit, segments
+from haloscope.model import fit, profile, segments
 from haloscope_studies.davis2017.replay import terms
-from haloscope_studies.davis2017.replay.hydra_runs import iterations, measured
+from haloscope_studies.davis2017.replay.hydra_runs import iterations, measured, weak_run
+from haloscope_studies.davis2017.replay.walltime import predict
 
 SIDES = (30, 50, 80, 100, 120, 150)
 # Processes on one node -> most active cores per socket, filling one socket first. Of the two runs that fill a socket,
@@ -60,6 +66,50 @@ def kernels() -> dict[str, dict[str, list[dict]]]:
             by_cores[str(active)] = _json(law, factor)
         made[app.kernel_name(term)] = by_cores
     return dict(sorted(made.items()))
+
+
+# Processes of the smallest printed run of FIRST_SIDE^3 cells each. All their sockets are full. Source: table A.19.
+FIRST = {"hera": 32, "dawndev": 64}
+FIRST_SIDE = 75
+
+
+def scaled(data: Mapping[str, Any]) -> dict[str, dict[str, list[dict]]]:
+    """Return the section `kernels` of another cluster's profile: Minerva's times one number. data: the profile without
+    kernels."""
+    name, own = data["name"], kernels()
+    if name not in FIRST:
+        factor = significant(_iteration(name) / _iteration("minerva"))
+        return {kernel: {n: _times(law, factor) for n, law in by_cores.items()} for kernel, by_cores in own.items()}
+    full = str(data["machine"]["cores_per_socket"])
+    serial = {kernel: {full: by_cores["1"]} for kernel, by_cores in own.items()}
+    trial = profile.Profile({**data, "kernels": serial})
+    found = predict(terms.load("hydra").unpacked(), trial, weak_run(trial, FIRST[name], FIRST_SIDE)).components
+    printed_s = next(
+        float(row["time_s"])
+        for row in studies.published("davis2017", "scaling_components")
+        if (row["machine"], row["component"], int(row["pes"])) == (name, "compute", FIRST[name])
+    )
+    # Exchange, gathers and this component add up to the walltime, so that it has boundaries and memory too.
+    factor = significant(printed_s / (found["compute"] + found["update_boundary"] + found["memory"]))
+    return {kernel: {full: _times(by_cores[full], factor)} for kernel, by_cores in serial.items()}
+
+
+def _iteration(machine: str) -> float:
+    """Return the seconds of a serial iteration of conjugate gradients, 50^3 cells. Source: table A.77."""
+    return next(
+        float(row["time_per_iteration_s"])
+        for row in studies.published("davis2017", "cg_iteration_time")
+        if (row["machine"], row["solver"], int(row["pes"])) == (machine, "base", 1)
+    )
+
+
+def _times(law: list[dict], factor: float) -> list[dict]:
+    return [{key: significant(v * factor) if key.endswith("_s") else v for key, v in one.items()} for one in law]
+
+
+def significant(value: float, digits: int = 5) -> float:
+    """Return the number rounded to significant digits, so that files do not depend on the last bits of a fit."""
+    return float(f"{value:.{digits - 1}e}")
 
 
 _SLOWED = {"kernel": "compute", "boundary": "update_bounds", "allocate": "memory"}

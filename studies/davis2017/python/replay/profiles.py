@@ -16,7 +16,8 @@ from haloscope import studies
 from haloscope.data import DATA
 from haloscope.model import fit, profile, segments
 from haloscope_studies.davis2017 import network
-from haloscope_studies.davis2017.replay.hydra_kernels import kernels as hydra_kernels
+from haloscope_studies.davis2017.replay import hydra_kernels
+from haloscope_studies.davis2017.replay.hydra_kernels import significant
 from haloscope_studies.davis2017.replay.hydra_runs import ON_ONE_NODE, measured, messages_alone, stage_factor
 
 MACHINES = ("minerva", "hector", "dawndev", "hera")
@@ -24,11 +25,6 @@ MACHINES = ("minerva", "hector", "dawndev", "hera")
 # cores share a memory bus each, so they count as sockets here.
 SOCKETS = {"minerva": 2, "hector": 4, "dawndev": 1, "hera": 4}
 WHERE = {"intra": "node", "inter": "network"}
-
-
-def significant(value: float, digits: int = 5) -> float:
-    """Return the number rounded to significant digits, so that files do not depend on the last bits of a fit."""
-    return float(f"{value:.{digits - 1}e}")
 
 
 def build(machine: str) -> dict:
@@ -51,8 +47,7 @@ def build(machine: str) -> dict:
         "mpi_library": row["mpi"],
         "network": {"classes": _classes(machine), "injection_bytes_per_s": None},
     }
-    if machine == "minerva":
-        data["kernels"] = hydra_kernels()
+    data["kernels"] = hydra_kernels.kernels() if machine == "minerva" else hydra_kernels.scaled(data)
     rows = [r for r in studies.published("davis2017", "allreduce") if r["machine"] == machine]
     if rows:
         # The last size of HECToR is printed as 65336; 65536 is meant.
@@ -160,10 +155,18 @@ _NOTES = {
         "kernels: busier sockets scale all of them as the printed runs of 2, 4 and 12 processes on one node do.",
         "stage_factor: from the measured exchanges of 2 to 12 processes on one node; it contains packing.",
     ],
-    "hector": ["network: PingPong with automatic breaks and a robust loss, as several printed points are outliers."],
-    "dawndev": ["network: PingPong of one pair; contention: two pairs in a node, four pairs on a link, 16384 bytes."],
+    "hector": [
+        "network: PingPong with automatic breaks and a robust loss, as several printed points are outliers.",
+        "kernels: an estimate, Minerva's times the ratio of a serial iteration of conjugate gradients; the hydrocode "
+        "was not run on this machine.",
+    ],
+    "dawndev": [
+        "network: PingPong of one pair; contention: two pairs in a node, four pairs on a link, 16384 bytes.",
+        "kernels: Minerva's times one number, which gives the printed compute time of 64 processes of 75^3 cells.",
+    ],
     "hera": [
-        "network: IMB PingPong inside a node, half of SKaMPI round trips between nodes; no contention is printed."
+        "network: IMB PingPong inside a node, half of SKaMPI round trips between nodes; no contention is printed.",
+        "kernels: Minerva's times one number, which gives the printed compute time of 32 processes of 75^3 cells.",
     ],
 }
 

@@ -108,6 +108,11 @@ class Application:
         """Return whether an exchange stage copies to and from message buffers (`packed` in the file, default true)."""
         return bool(self.data["exchanges"][name].get("packed", True))
 
+    def unpacked(self) -> Application:
+        """Return the application whose exchanges copy to and from no buffers, for profiles without costs of packing."""
+        exchanges = {name: {**stage, "packed": False} for name, stage in self.data["exchanges"].items()}
+        return Application({**self.data, "exchanges": exchanges})
+
     def network_only(self) -> Application:
         """Return only the exchanges and gathers, unpacked: the part that needs only the network of a profile."""
         names: dict[str, set[str]] = {}
@@ -116,8 +121,7 @@ class Application:
         bare = self
         for kind in ("kernel", "boundary", "allocate", "free"):
             bare = bare.without(kind, *names.get(kind, ()))
-        exchanges = {name: {**stage, "packed": False} for name, stage in self.data["exchanges"].items()}
-        return Application({**bare.data, "exchanges": exchanges})
+        return bare.unpacked()
 
     def faces(self, boundary: str) -> str:
         """Return the faces of a rank's block on which a boundary kernel works: external, internal or both."""
