@@ -32,18 +32,19 @@ def command(output: Path, recorded: Path | None, page: Path | None, launches: in
     a small 2D grid and a large 2D grid. Ends with recommendations, as far as the measurements support any.
 
     Every choice is in every launch, in random order, and its result is compared byte for byte with the simplest
-    correct exchange. Leaves the records and a figure (SVG and PNG) in out/demo.
+    correct exchange. Leaves the records, a figure (SVG and PNG) and a page about them (page.html) in out/demo.
     """
     from haloscope import records
     from haloscope.measure import campaign, demo, launch, space
     from haloscope.report import demo as report
     from haloscope.report.page import write_requested
 
-    begin = time.monotonic()
+    begin, page = time.monotonic(), page or output / "page.html"
     if recorded:
         file, found = recorded, records.read_aloud(recorded).records
     else:
         outputs.refuse_foreign_figure(output / report.FIGURE)
+        outputs.refuse_foreign(page, outputs.PAGE)
         demo.refuse_few_cores(launch.cores())
         planned = demo.plan(launch.cores(), demo.sizes_of(cells))
         space.refuse_if_none_can_run(planned)
@@ -52,8 +53,7 @@ def command(output: Path, recorded: Path | None, page: Path | None, launches: in
         found = campaign.Campaign(planned, file, launches=number, seed=int(begin), label="demo", resumable=False).run()
     for text in report.texts(found, file, output):
         terminal.echo(f"\n{text}")
+    if not recorded:
+        terminal.echo(f"took {time.monotonic() - begin:.0f} s")
     write_requested(page, found)
-    if recorded:
-        return errors.OK
-    terminal.echo(f"took {time.monotonic() - begin:.0f} s")
-    return campaign.exit_code(found)
+    return errors.OK if recorded else campaign.exit_code(found)

@@ -9,7 +9,8 @@ import click
 
 from haloscope import terminal
 from haloscope.options import machine
-from haloscope.options.kinds import EXISTING_FILE, FileName, option
+from haloscope.options.kinds import EXISTING_FILE, option
+from haloscope.options.output import PageName
 
 WATCHED_S = 5  # seconds between two looks at the records
 
@@ -17,10 +18,10 @@ WATCHED_S = 5  # seconds between two looks at the records
 @click.command(short_help="One page of figures about some records, to look at and to send.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="RECORDS...")
 @machine.profile(required=False)
-@option("-o", "--output", "page", type=FileName(), default="page.html", help="The page. [page.html]")
+@option("-o", "--output", "page", type=PageName(), default="page.html", help="The page. [page.html]")
 @option("--trace", type=EXISTING_FILE, metavar="TRACE", help="Also show a trace that haloscope run --trace wrote.")
 @option("--watch", is_flag=True, help="Write the page again whenever the records grow, until Ctrl-C.")
-def command(files: tuple[str, ...], profile: str | None, page: str, trace: Path | None, watch: bool) -> None:
+def command(files: tuple[str, ...], profile: str | None, page: Path, trace: Path | None, watch: bool) -> None:
     """Write a page about the records in some files: what to use, ranked choices, phases, curves, machine, warnings.
 
     \b
@@ -29,13 +30,13 @@ def command(files: tuple[str, ...], profile: str | None, page: str, trace: Path 
 
     The page is one HTML file of at most 6 MB that needs no network. Each figure has its numbers as a table and as CSV.
     """
-    terminal.echo(write(files, profile, Path(page), trace, WATCHED_S * watch))
+    terminal.echo(write(files, profile, page, trace, WATCHED_S * watch))
     seen = _sizes(files)
     while watch:
         time.sleep(WATCHED_S)
         if (now := _sizes(files)) != seen:
             seen = now
-            write(files, profile, Path(page), trace, WATCHED_S)
+            write(files, profile, page, trace, WATCHED_S)
 
 
 def write(files: tuple[str, ...], profile: str | None, page: Path, trace: Path | None, refresh_s: int) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from haloscope import outputs
 from haloscope.options.kinds import EXISTING_FILE, Decorator, FileName, of_output, option, options_of
 
 JSON = of_output("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
@@ -24,10 +26,20 @@ def recorded(help: str = "Show records of an earlier run.", **attributes: Any) -
     return option("--from", "recorded", type=EXISTING_FILE, help=help, **attributes)
 
 
+class PageName(FileName):
+    """The name of a page to write, which replaces no file of another program."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return it as a Path. Raises UsageError for a file that haloscope did not write, before anything runs."""
+        path = super().convert(value, param, ctx)
+        outputs.refuse_foreign(path, outputs.PAGE)
+        return path
+
+
 PAGE = of_output(
     "--report",
     "page",
-    type=FileName(),
+    type=PageName(),
     metavar="PAGE.html",
     help="Also write one page of figures, as haloscope report.",
 )

@@ -57,7 +57,9 @@ WRITERS = {
     "microbench": Writer(
         ("microbench", "--import", OUTPUTS / "imb-2021.txt", "--output", "i.jsonl"), ("i.svg", "i.png")
     ),
-    "demo": Writer(("demo", "--from", ROOT / "results/demo.jsonl", "--output", "d"), ("d/demo.svg", "d/demo.png")),
+    "demo": Writer(
+        ("demo", "--from", ROOT / "results/demo.jsonl", "--output", "d"), ("d/demo.svg", "d/demo.png", "d/page.html")
+    ),
     "calibrate": Writer(("calibrate", "--from", "r.jsonl", "-o", "c.json"), ("c.json",), of_a_kernel),
 } | {name: Writer(*case) for name, case in guest_cases("WRITERS").items()}
 CASES = [(name, file) for name, writer in WRITERS.items() for file in writer.files]

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from haloscope import records
+from haloscope.commands import report
+from haloscope.measure import campaign
 from haloscope.report import page
 from haloscope.report.page import choices, content, surroundings
 from test_records import measurement, write
@@ -160,6 +162,31 @@ def test_a_file_of_another_program_is_not_replaced(haloscope, tmp_path):
     (tmp_path / "page.html").write_text("mine")
     result = haloscope("report", str(tmp_path / "r.jsonl"), "-o", str(tmp_path / "page.html"))
     assert result.code == 2 and (tmp_path / "page.html").read_text() == "mine"
+
+
+def test_a_file_of_another_program_is_refused_before_anything_is_measured(haloscope, tmp_path, monkeypatch):
+    (tmp_path / "page.html").write_text("mine")
+    monkeypatch.setattr(campaign.Campaign, "run", lambda self: pytest.fail("measured"))
+    result = haloscope("run", "laplace2d", "--cells", "16", "--report", str(tmp_path / "page.html"))
+    assert result.code == 2 and "was not written by haloscope" in result.err
+
+
+def test_a_watched_page_is_written_again_when_its_records_grow(haloscope, tmp_path, monkeypatch):
+    file = write(tmp_path / "r.jsonl", *of_choices({"ordered/p2p": 2.0}))
+    page, found = tmp_path / "page.html", []
+
+    def sleep(seconds):
+        found.append(page.read_text())
+        if len(found) == 3:
+            raise KeyboardInterrupt
+        if len(found) == 1:
+            with file.open("a") as records:
+                records.writelines(json.dumps(record) + "\n" for record in of_choices({"direct/shared": 1.0}))
+
+    monkeypatch.setattr(report.time, "sleep", sleep)
+    assert haloscope("report", str(file), "-o", str(page), "--watch").code == 1  # as after any Ctrl-C
+    assert ["direct/shared" in text for text in found] == [False, True, True]
+    assert all('http-equiv="refresh"' in text for text in found)
 
 
 def test_a_comparison_counts_who_is_faster(haloscope, tmp_path):
