@@ -15,10 +15,13 @@ from haloscope.measure import campaign
 from haloscope.report import page
 from haloscope.report.page import choices, content, surroundings
 from test_records import measurement, write
+from test_terminal import STEERS
 from toy import TOY
 
 KEPT = Path(__file__).parents[3] / "results"
-HOSTILE = "</script><script>window.hostile = 1</script><img src=x onerror='window.hostile = 2'>\u202e`${7}`"
+HOSTILE = (
+    "\x1b[2J\ud800</script><script>window.hostile = 1</script><img src=x onerror='window.hostile = 2'>\u202e`${7}`"
+)
 MANY_LAUNCHES = [f"launch-{n}" for n in range(1, 9)]
 
 
@@ -121,6 +124,7 @@ def test_hostile_texts_are_shown_as_texts():
         record["environment"]["cpu"] = HOSTILE
         record["warnings"] = [HOSTILE]
     html = page_of(found)
+    assert not STEERS.search(text_of(html)) and html.encode()
     assert "<img" not in text_of(html) and "window.hostile = 1</script>" not in html
     data = re.search(r'<script type="application/json" id="charts">(.*?)</script>', html, re.DOTALL)[1]
     assert json.loads(data) and "<" not in data

@@ -16,6 +16,7 @@ from haloscope.terminal import echo, shown
 if TYPE_CHECKING:
     from haloscope.model.profile import Profile
 
+MOST_TEXT = 2000  # characters of a sentence
 MOST_LABEL = 80  # characters of a label in a figure
 MOST_BYTES = 6_000_000  # of a page
 MOST_LINES = (5000, 1000, 200, 50)  # of a table: the largest number with which the page is small enough
@@ -90,12 +91,19 @@ def _embedded(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+def _drawable(value: Any) -> Any:
+    """Return a text that goes into the page without characters that steer, and not longer than MOST_TEXT."""
+    return shown(value, MOST_TEXT) if type(value) is str else value
+
+
 def render(title: str, sections: Sequence[Section], refresh_s: int = 0) -> str:
     """Return the page. refresh_s: seconds after which an open page loads itself again; 0: never."""
     import jinja2
     from plotly.offline import get_plotlyjs
 
-    made = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    made = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, finalize=_drawable
+    )
     source = (resources.files(__package__) / "page.html.jinja").read_text(encoding="utf-8")
     template, charts = made.from_string(source), [chart for section in sections for chart in section.charts]
     parts = {
