@@ -184,7 +184,8 @@ TEST(Schedules, W18_WithABoxMessagesAndTheDevicesCellsDoNotWaitForEachOther) {
   const Program& p = c.programs[0];
   EXPECT_TRUE(p.device && make_case(layout, ExchangeSpec{}, true, "box", options).programs[0].device);
   for (const Op& op : p.ops) {
-    const bool of_messages = op.kind == OpKind::wait || op.kind == OpKind::send || op.kind == OpKind::unpack;
+    const bool of_messages =
+        op.kind == OpKind::pack || op.kind == OpKind::send || op.kind == OpKind::wait || op.kind == OpKind::unpack;
     const bool of_ring = op.kind == OpKind::gather || op.kind == OpKind::transfer || op.kind == OpKind::scatter;
     for (int before : op.after) {
       const OpKind kind = p.ops[before].kind;
