@@ -92,6 +92,16 @@ def test_each_way_to_use_a_device_is_priced_by_its_own_program(machine):
     assert box.busy["d2h"] > 0 and box.busy["pack"] > 0  # cells that the two sides give each other
 
 
+@pytest.mark.ids("W15")
+def test_messages_that_pass_cells_on_are_packed_by_a_launch_of_their_own(machine):
+    """Of the two rounds, the x messages of own cells are packed by sweeps, and the y messages are read in place."""
+    split = {"strategy": "ordered:corners/staged", "ranks": 4, "process_grid": "2x2"}
+    faces, bulk = ask(machine, schedule="faces", **split), ask(machine, **split)
+    rows = 2 * (1024 + 2) * 8  # bytes of both y messages, with corners; each is read and written
+    assert faces.terms["pack"] == pytest.approx(5e-6 + 2 * rows * 1e-12, rel=1e-3)
+    assert 0 < faces.terms["unpack"] < bulk.terms["unpack"] and faces.terms["pack"] < bulk.terms["pack"]
+
+
 @pytest.mark.ids("NT1")
 def test_a_kernel_that_waits_costs_a_launch_and_signals_instead_of_copies(machine):
     row, bulk = 2048 * 8, ask(machine)
