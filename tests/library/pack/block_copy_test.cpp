@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -146,6 +147,85 @@ TEST(CopyList, SharesOfPackingAreOfNearlyEqualSize) {
         EXPECT_NEAR(moved, fair, 0.15 * fair) << face.hi[0] << "," << face.hi[1] << "," << face.hi[2];
       }
     }
+}
+
+/// A field of random bytes whose dimensions lie in memory in any order and direction, with gaps or without.
+struct StridedField {
+  std::vector<std::byte> bytes;
+  SlotView view;
+
+  StridedField(std::mt19937& random, const Index& extent, std::int64_t element) {
+    std::array<int, 3> order{0, 1, 2};
+    std::shuffle(order.begin(), order.end(), random);
+    std::int64_t stride = element * pick(random, 1, 2), first = 0;
+    view.element = element;
+    for (int d : order) {
+      const bool backwards = random() % 2;
+      view.stride[static_cast<std::size_t>(d)] = backwards ? -stride : stride;
+      first += backwards ? stride * (extent[d] - 1) : 0;
+      stride = stride * extent[d] + element * pick(random, 0, 1);
+    }
+    bytes.resize(static_cast<std::size_t>(stride));
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+    view.origin = bytes.data() + first;
+  }
+};
+
+/// Calls `visit` with the address of each point of the regions of a message, x fastest.
+template <class Visit>
+void each_address(const Views& views, const Message& message, Visit visit) {
+  for (const auto& [quantity, box] : message.regions)
+    for (std::int64_t z = box.lo[2]; z < box.hi[2]; ++z)
+      for (std::int64_t y = box.lo[1]; y < box.hi[1]; ++y)
+        for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) visit(views[quantity][0].at({x, y, z}));
+}
+
+TEST(Regions, OfAnyStridesArePackedAndUnpackedPointByPoint) {
+  std::mt19937 random(5);
+  for (int n = 0; n < 300 && !HasFailure(); ++n) {
+    const std::int64_t element = std::array{1, 4, 8, 16}[random() % 4];
+    const Index extent{pick(random, 1, 6), pick(random, 1, 6), pick(random, 1, 6)};
+    std::vector<StridedField> from, to;
+    Views source, target;
+    Message message;
+    for (int q = 0; q < 2; ++q) {
+      from.emplace_back(random, extent, element), to.emplace_back(random, extent, element);
+      source.push_back({from.back().view}), target.push_back({to.back().view});
+      Box box;
+      for (int d = 0; d < 3; ++d)
+        box.lo[d] = pick(random, 0, extent[d] - 1), box.hi[d] = pick(random, box.lo[d] + 1, extent[d]);
+      message.regions.push_back({q, box});
+    }
+    std::vector<std::byte> expected;
+    each_address(source, message, [&](const std::byte* at) { expected.insert(expected.end(), at, at + element); });
+    std::vector<std::byte> packed(expected.size());
+    make_pack(source, 0, message, packed.data()).run();
+    EXPECT_TRUE(packed == expected) << "packing, case " << n;
+
+    const std::vector<std::byte> before[] = {to[0].bytes, to[1].bytes};
+    make_unpack(target, 0, message, packed.data()).run();
+    const std::byte* next = packed.data();
+    each_address(target, message, [&](std::byte* at) {
+      EXPECT_TRUE(std::equal(at, at + element, next)) << "unpacking, case " << n;
+      next += element;
+    });
+    for (int q = 0; q < 2; ++q) {
+      std::int64_t changed = 0;
+      for (std::size_t i = 0; i < before[q].size(); ++i) changed += before[q][i] != to[q].bytes[i];
+      EXPECT_LE(changed, message.regions[q].box.volume() * element) << "bytes beside the region, case " << n;
+    }
+  }
+}
+
+TEST(Regions, ThatFollowEachOtherInMemoryAreOneSpan) {
+  std::vector<std::byte> field(4 * 5 * 6 * 8);
+  const Views views{{{field.data(), {8, 4 * 8, 4 * 5 * 8}}}};
+  const auto span = [&](const std::vector<Region>& regions) { return contiguous_span(views, 0, {.regions = regions}); };
+  const Region planes{0, {{0, 0, 1}, {4, 5, 3}}}, next{0, {{0, 0, 3}, {4, 5, 4}}}, rows{0, {{0, 0, 4}, {4, 2, 5}}};
+  EXPECT_EQ(span({planes, next, rows}), field.data() + 4 * 5 * 8);
+  EXPECT_EQ(span({next, planes}), nullptr) << "in another order";
+  EXPECT_EQ(span({planes, rows}), nullptr) << "with a gap";
+  EXPECT_EQ(span({planes, {0, {{0, 0, 3}, {3, 5, 4}}}}), nullptr) << "whose rows have gaps";
 }
 
 TEST(Regions, ATransferMovesEachRegionToItsCounterpart) {
