@@ -60,6 +60,47 @@ TEST(MessageSizes, BytesBetweenGroupsOfRanksAreThoseThatLeaveAGroup) {
   }
 }
 
+/// The sum of products of the points of all ranks and fields.
+double product(test::SimulatedPlans& a, test::SimulatedPlans& b, int ranks) {
+  double sum = 0;
+  for (int rank = 0; rank < ranks; ++rank)
+    for (int q = 0; q < 3; ++q)
+      test::each_point(a.plan(rank).allocated(q), [&](const Index& p) { sum += a.at(rank, q, p) * b.at(rank, q, p); });
+  return sum;
+}
+
+/// An exchange E is linear, and so is an accumulation A: A is the transpose of E if (E x) y = x (A y) for all x and y.
+TEST(Accumulation, IsTheTransposeOfTheExchange) {
+  std::mt19937 random(6);
+  for (int n = 0; n < 150 && !HasFailure(); ++n) {
+    GridSpec grid{.dims = test::pick(random, 1, 3)};
+    ProcessGrid ranks{1, 1, 1};
+    for (int d = 0; d < grid.dims; ++d) {
+      ranks[static_cast<std::size_t>(d)] = test::pick(random, 1, 3);
+      grid.cells[d] = ranks[static_cast<std::size_t>(d)] * test::pick(random, 1, 3);
+      grid.periodic[d] = test::pick(random, 0, 1) != 0;
+    }
+    const Layout layout(grid, ranks);
+    ExchangeSpec spec = test::three_fields(random, grid);
+    for (Quantity& q : spec.quantities) q.centring = Centring::cell, q.edges = {};
+    spec.corners = test::pick(random, 0, 1) != 0;
+    spec.pattern = static_cast<Pattern>(test::pick(random, 0, 1));
+    spec.merge = static_cast<Merge>(test::pick(random, 0, 4));
+    ExchangeSpec reverse = spec;
+    reverse.motion = Motion::accumulate;
+    test::SimulatedPlans x(layout, spec), ex(layout, spec), y(layout, reverse), ay(layout, reverse);
+    for (int rank = 0; rank < layout.size(); ++rank)
+      for (int q = 0; q < 3; ++q)
+        test::each_point(x.plan(rank).allocated(q), [&](const Index& p) {
+          x.at(rank, q, p) = ex.at(rank, q, p) = test::pick(random, -9, 9);
+          y.at(rank, q, p) = ay.at(rank, q, p) = test::pick(random, -9, 9);
+        });
+    ex.run();
+    ay.run();
+    EXPECT_EQ(product(ex, y, layout.size()), product(x, ay, layout.size())) << "case " << n;
+  }
+}
+
 /// The value of the point k beyond an edge, where inner points have the values 0, 1, ... away from the edge, in cells
 /// or, with a point on the edge itself, in nodes.
 double beyond_edge(Edge edge, int k, bool nodes, double untouched) {
