@@ -157,8 +157,9 @@ def refresh() -> str:
     """Bring the copy of the sources to the last commit, and return its name. Equal files keep their times."""
     if not SOURCE.exists():
         subprocess.run(["git", "clone", "-q", "--no-checkout", str(ROOT), str(SOURCE)], check=True)
-    for words in (["fetch", "-q", "origin", "HEAD"], ["checkout", "-qf", "--detach", "FETCH_HEAD"]):
-        subprocess.run(["git", *words], cwd=SOURCE, check=True)
+    subprocess.run(["git", "fetch", "-q", "origin", "HEAD"], cwd=SOURCE, check=True)
+    subprocess.run(["git", "update-index", "-q", "--refresh"], cwd=SOURCE, check=False)  # mutants have other times
+    subprocess.run(["git", "checkout", "-qf", "--detach", "FETCH_HEAD"], cwd=SOURCE, check=True)
     PACKAGES.mkdir(exist_ok=True)
     for path in ROOT.glob(".venv/lib/python*/site-packages/*editable*.py"):  # so that Python imports from the copy
         (PACKAGES / path.name).write_text(path.read_text().replace(f"{ROOT}/", f"{SOURCE}/"))

@@ -67,17 +67,22 @@ TEST(Pipeline, ItsPartsAreTheWholeProgramCutUp) {
   const Step step = in_place_step();
   for (int r = 0; r < 3; ++r) {
     const Plan plan = make_plan(layout, r, spec);
+    int joined_steps = 0;
     const auto kinds = [&](Series series, int steps) {
       ScheduleOptions options = in_place_options(steps);
       options.series = series;
+      const Program program = find_schedule("pipeline").make(step.stages[0], plan, options);
+      EXPECT_EQ(program.final_slot, 0) << "in place";
+      joined_steps += series == Series::whole ? -program.steps : program.steps;
       std::vector<OpKind> list;
-      for (const Op& op : find_schedule("pipeline").make(step.stages[0], plan, options).ops) list.push_back(op.kind);
+      for (const Op& op : program.ops) list.push_back(op.kind);
       return list;
     };
     std::vector<OpKind> joined = kinds(Series::opening, 1);
     for (Series part : {Series::entry, Series::body, Series::entry, Series::body, Series::closing})
       for (OpKind kind : kinds(part, 1)) joined.push_back(kind);
     EXPECT_EQ(joined, kinds(Series::whole, 2)) << "rank " << r;
+    EXPECT_EQ(joined_steps, 0);
   }
 }
 
