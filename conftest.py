@@ -19,9 +19,10 @@ os.environ["HALOSCOPE_BUILD"] = str(Path(os.environ.get("HALOSCOPE_BUILD", ROOT 
 
 # Tests run more ranks and threads than the machine has cores. A thread that spins there delays the thread that it waits
 # for, and tests take ten times as long. So threads sleep while they wait, and MPICH stays with collective algorithms
-# that let other ranks run.
+# that let other ranks run, and gives a core away for longer than the system's yield does.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD", "1000000000")
+os.environ.setdefault("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
 os.environ["HALOSCOPE_TRACE"] = "1"  # an internal error of the command line raises an exception
 os.environ["HALOSCOPE_CACHE"] = ""  # no cached choices of earlier programs, and none for later ones
 
