@@ -93,11 +93,18 @@ def distinct(values: Iterable[Any]) -> list:
 
 
 def write_report(name: str, plan: Mapping[str, Any]) -> None:
-    """Write the report of the kept records and their standard errors, and draw the figures next to them."""
+    """Write the report of the kept records and their standard errors, and draw the figures next to them.
+
+    Of the figures of the paper, the SVG files are kept.
+    """
     folder = KEPT / name
-    text = run(*HALOSCOPE, "study", plan["study"], "--from", str(folder / "records.jsonl.xz"), capture=True)
-    (folder / "report.md").write_text(text)
+    report = (*HALOSCOPE, "study", plan["study"], "--from", str(folder / "records.jsonl.xz"))
+    (folder / "report.md").write_text(run(*report, capture=True))
     (folder / "standard_errors.csv").write_text(provenance.table(kept_records(name)))
+    if plan.get("figures", True):
+        run(*report, "--figures", str(folder / "figures"))
+        for file in (folder / "figures").glob("*.png"):
+            file.unlink()
 
 
 def kept_records(name: str) -> list[dict]:

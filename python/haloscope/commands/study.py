@@ -44,14 +44,14 @@ def command(name: str | None, recorded: tuple[Path, ...], slurm: Path | None, re
         terminal.echo(running.listing())
         return errors.OK
     study = running.find_study(name)
-    quick, output, resume, page = (changes.pop(word) for word in ("quick", "output", "resume", "page"))
+    quick, output, resume, page, figures = map(changes.pop, ("quick", "output", "resume", "page", "figures"))
     if replay:
         replayed = running.replay(study, name)
         terminal.echo(f"# {study.SUMMARY}\n\n{replayed.text}\n\n{replayed.conclusion()}")
         return errors.FAILED if replayed.surprises else errors.OK
     options, found = running.options_and_records(study, name, quick, changes, recorded)
-    if slurm:
-        terminal.echo(running.write_jobs(study, name, options, slurm))
+    if slurm or figures:
+        terminal.echo(running.write_files(study, name, options, found, recorded, jobs=slurm, figures=figures))
         return errors.OK
     file = recorded[0] if recorded else output or records.scratch(name)
     found = found if recorded else running.measure(study, name, options, file, resume)

@@ -44,5 +44,11 @@ RECORDS = options_of(
         help="Write job scripts for Slurm instead of measuring, if the study has any.",
     ),
     option("--replay", is_flag=True, help="Recompute the paper's results from its published data; measure nothing."),
+    option(
+        "--figures",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Draw the paper's figures from its printed data, and records of --from where they may stand.",
+    ),
     PAGE,
 )

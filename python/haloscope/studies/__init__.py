@@ -4,9 +4,10 @@ A study is an entry point of group `haloscope.studies`. Its module has SUMMARY (
 space.Space, DEFAULTS (`quick` and `full` Options) and `report(records, options)` -> Markdown. It may have ON_DEVICE
 (versions for devices), ANY_PLAN (its report takes all records of its kind, whatever options planned them),
 `figures(records, options, stem)` -> files, `slurm_jobs(options)` -> jobs for a cluster, `other_programs(file, options,
-measure)` -> Markdown of their measurements, `findings(records, options)` -> the conclusions of the paper as
-findings.Finding, judged, and `replay()` -> checks.Replay, which recomputes the results of the paper from its published
-data alone. The package that holds the module has a package `data` with the published tables.
+measure)` -> Markdown of their measurements, `paper_lines(records, options, stem)` -> lines of the paper's figures
+besides the printed ones, which panels.toml of its data lists, `findings(records, options)` -> the conclusions of the
+paper as findings.Finding, judged, and `replay()` -> checks.Replay, which recomputes the results of the paper from its
+published data alone. The package that holds the module has a package `data` with the published tables.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from haloscope import guests, outputs, records, studies
 from haloscope.errors import HaloscopeError, UnavailableError, UsageError, unknown_name
 from haloscope.measure import campaign, devices, launch, lists, slurm, space
 from haloscope.report.page import Section, Table, write_requested
-from haloscope.studies import findings, provenance
+from haloscope.studies import findings, paper_panels, provenance
 from haloscope.studies.checks import Replay
 from haloscope.terminal import say, shown
 
@@ -180,6 +180,50 @@ def replay(study: ModuleType, name: str) -> Replay:
         return replayed
     judged = findings_of(study, (), study.DEFAULTS["full"])
     return dataclasses.replace(replayed, text=f"{replayed.text}\n\n{judged}")
+
+
+def write_files(
+    study: ModuleType,
+    name: str,
+    options: studies.Options,
+    found: Sequence[dict],
+    recorded: Sequence[Path],
+    jobs: Path | None = None,
+    figures: Path | None = None,
+) -> str:
+    """Write job scripts, the figures of the paper or both into folders; return the lines that name them.
+
+    found: the records of the files `recorded`. Raises UsageError for a study without any.
+    """
+    texts = [write_jobs(study, name, options, jobs)] if jobs else []
+    if figures:
+        texts += [draw_paper(study, name, options, found, recorded, figures)]
+    return "\n".join(texts)
+
+
+def draw_paper(
+    study: ModuleType,
+    name: str,
+    options: studies.Options,
+    found: Sequence[dict],
+    recorded: Sequence[Path],
+    folder: Path,
+) -> str:
+    """Draw the figures of a study's paper, as SVG and PNG; return a line for each file of panels.
+
+    found: the records of the files `recorded`. Raises UsageError for a study without any. Cost: ten seconds.
+    """
+    paper = paper_panels.load(name)
+    if paper is None:
+        raise UsageError(f"{name} lists no figures of its paper; give its package `data` a file {paper_panels.FILE}")
+    from haloscope.studies import paper_figures  # slow to import
+
+    stem = outputs.stem_of(recorded[0]) if recorded else None
+    others = study.paper_lines(found, options, stem) if hasattr(study, "paper_lines") else {}
+    drawn = paper_figures.draw(paper, others, provenance.sentence(found), folder)
+    return "\n".join(
+        f"{file}: {len(sheet.panels)} panels" for file, sheet in zip(drawn[::2], paper.sheets, strict=True)
+    )
 
 
 def write_jobs(study: ModuleType, name: str, options: studies.Options, folder: Path) -> str:

@@ -18,6 +18,7 @@ from haloscope.measure import space
 from haloscope.records.rows import Row, group_rows
 from haloscope.studies import Options, checks
 from haloscope.studies.findings import Finding
+from haloscope.studies.paper_panels import Line
 from haloscope_studies.davis2017 import findings as davis2017_findings
 from haloscope_studies.davis2017.measured import cg, experiments, scaling
 from haloscope_studies.davis2017.replay import replay as davis2017_replay
@@ -71,6 +72,13 @@ def report(found: Sequence[dict], options: Options) -> str:
 def findings(found: Sequence[dict], options: Options) -> list[Finding]:
     """Return the conclusions of the study, judged by its printed numbers and by the records."""
     return davis2017_findings.judged(measured_points(found, options))
+
+
+def paper_lines(found: Sequence[dict], options: Options, stem: Path | None) -> dict[str, list[Line]]:
+    """Return the lines of the panels of the paper's figures, besides the printed ones."""
+    from haloscope_studies.davis2017 import paper
+
+    return paper.lines(measured_points(found, options), _solves(stem) if stem else [])
 
 
 def other_programs(file: Path, options: Options, measure: bool) -> str:

@@ -318,7 +318,7 @@ def extra_iterations(run: Run, options: Options) -> int:
     return int(max(record["request"]["steps"] for record in run.row.records)) - cases.iterations(run.case, options)
 
 
-def _ratios_to_p2p(found: Sequence[dict], options: Options) -> list[tuple[str, dict[str, stats.Estimate]]]:
+def ratios_to_p2p(found: Sequence[dict], options: Options) -> list[tuple[str, dict[str, stats.Estimate]]]:
     """Return the label of each of the eight experiments with the ratios of its other versions to p2p."""
     points: list[tuple[str, dict[str, stats.Estimate]]] = []
     for comparison, runs in measured(found, options):
@@ -340,7 +340,7 @@ def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
 
     from haloscope.report import figures
 
-    points = _ratios_to_p2p(found, options)
+    points = ratios_to_p2p(found, options)
     if not points:
         return []
     with figures.style():

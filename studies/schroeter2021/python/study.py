@@ -10,6 +10,7 @@ from haloscope.measure.request import Request
 from haloscope.studies import Options
 from haloscope.studies.checks import Replay
 from haloscope.studies.findings import Finding
+from haloscope.studies.paper_panels import Line
 from haloscope_studies.schroeter2021 import findings as schroeter2021_findings
 from haloscope_studies.schroeter2021 import replay as schroeter2021_replay
 from haloscope_studies.schroeter2021 import report as schroeter2021_report
@@ -50,6 +51,13 @@ def report(found: Sequence[dict], options: Options) -> str:
 def findings(found: Sequence[dict], options: Options) -> list[Finding]:
     """Return the conclusions of the thesis, judged by its printed numbers and by records."""
     return schroeter2021_findings.judge_all(found, options)
+
+
+def paper_lines(found: Sequence[dict], options: Options, stem: Path | None) -> dict[str, list[Line]]:  # noqa: ARG001
+    """Return the lines of the panels of the paper's figures, besides the printed ones."""
+    from haloscope_studies.schroeter2021 import paper
+
+    return paper.lines(found, options)
 
 
 def replay() -> Replay:

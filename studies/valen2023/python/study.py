@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from haloscope.measure import space
 from haloscope.measure.request import Request
@@ -11,6 +12,7 @@ from haloscope.records.rows import Row, are_close, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
 from haloscope.studies.findings import Finding
+from haloscope.studies.paper_panels import Line
 from haloscope_studies.valen2023 import appendix, claims, comparisons, timers
 from haloscope_studies.valen2023.comparisons import PUBLISHED_ITERATIONS, PUBLISHED_RANKS, UNCLEAR
 from haloscope_studies.valen2023.findings import judged
@@ -110,6 +112,13 @@ def measured_rows(found: Sequence[dict], options: Options) -> dict[tuple[int, st
 def findings(found: Sequence[dict], options: Options) -> Sequence[Finding]:
     """Return the thesis' conclusions, judged by appendix C and by records."""
     return judged(measured_rows(found, options))
+
+
+def paper_lines(found: Sequence[dict], options: Options, stem: Path | None) -> dict[str, list[Line]]:  # noqa: ARG001
+    """Return the lines of the panels of the paper's figures, besides the printed ones."""
+    from haloscope_studies.valen2023 import paper
+
+    return paper.lines(measured_rows(found, options))
 
 
 def replay() -> checks.Replay:

@@ -13,6 +13,7 @@ from pathlib import Path
 from haloscope.measure import space
 from haloscope.studies import Options, checks
 from haloscope.studies.findings import Finding
+from haloscope.studies.paper_panels import Line
 from haloscope_studies.vanecek2020 import findings as vanecek2020_findings
 from haloscope_studies.vanecek2020 import matrix
 from haloscope_studies.vanecek2020 import replay as vanecek2020_replay
@@ -50,6 +51,13 @@ def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]: 
 def findings(found: Sequence[dict], options: Options) -> list[Finding]:  # noqa: ARG001
     """Return the conclusions of the thesis, judged by its printed numbers and by records."""
     return vanecek2020_findings.judge(found)
+
+
+def paper_lines(found: Sequence[dict], options: Options, stem: Path | None) -> dict[str, list[Line]]:  # noqa: ARG001
+    """Return the lines of the panels of the paper's figures, besides the printed ones."""
+    from haloscope_studies.vanecek2020 import paper
+
+    return paper.lines(found)
 
 
 def replay() -> checks.Replay:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from haloscope.measure import space
 from haloscope.measure.request import Request
 from haloscope.records.rows import Row, group_rows
 from haloscope.studies import Options, checks
 from haloscope.studies.findings import Finding
+from haloscope.studies.paper_panels import Line
 from haloscope_studies.white2011 import findings as paper
 from haloscope_studies.white2011 import report as tables_of
 from haloscope_studies.white2011.versions import ON_DEVICE, Point, points
@@ -51,6 +53,13 @@ def report(found: Sequence[dict], options: Options) -> str:
 def findings(found: Sequence[dict], options: Options) -> list[Finding]:
     """Return the conclusions of the paper, judged by its stated numbers and by records."""
     return paper.findings(measured_points(found, options), options)
+
+
+def paper_lines(found: Sequence[dict], options: Options, stem: Path | None) -> dict[str, list[Line]]:  # noqa: ARG001
+    """Return the lines of the panels of the paper's figures, besides the printed ones."""
+    from haloscope_studies.white2011 import paper
+
+    return paper.lines(measured_points(found, options), options)
 
 
 def replay() -> checks.Replay:
