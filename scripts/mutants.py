@@ -56,6 +56,7 @@ PREDICTIONS = ["model/test_predict.py", "model/test_placement.py", "model/test_r
 PREDICTIONS += ["model/test_device_model.py", "model/test_held_out.py", "bridge/test_bridge.py"]
 PREDICTIONS += ["advice/test_advise.py", "advice/test_whatif.py", "advice/test_best.py"]
 WITHOUT_RANKS = ["-k", "not calibrat and not example_of_the_page"]
+QUICK = "quick tests alone"  # what survivors have been judged by before the long tests
 ADDRESS_SPACE = 8 << 30  # of a test: a mutant may allocate without an end
 
 
@@ -265,7 +266,7 @@ def judge(area: str, clean: dict[Path, bytes], steps: Sequence[Step], seconds: S
         code, output = call(step.command, 900, 10 + 5 * usual)
         if code:
             return "killed", failing_test(code, output)
-    return "survived", ""
+    return "survived", "" if any(step.long for step in steps) else QUICK
 
 
 def known_equivalents() -> dict[tuple[str, str, str], str]:
@@ -322,14 +323,13 @@ def command_of(row: dict) -> list[str]:
 def check_rows(commit: str) -> None:
     """Make the changes of the table that the record lacks, each after a run of its test without it."""
     known = {(one["file"], one["before"], one["after"], one["test"]): one for one in read(ROWS)}
-    lines: list[dict] = []
-    for row in tomllib.loads(TABLE.read_text())["row"]:
-        line = known.get((row["file"], row["before"], row["after"], row["test"]))
-        if not line or line["verdict"] != "killed":
-            line = row | {"verdict": judge_row(row), "commit": commit, "cpu": cpu()}
-            print(f"{line['verdict']}: {row['ids']} {row['file']}: {row['after']}", flush=True)
-        lines.append(line)
-        write(ROWS, lines)
+    rows = tomllib.loads(TABLE.read_text())["row"]
+    lines = [known.get((row["file"], row["before"], row["after"], row["test"]), row) for row in rows]
+    for number, row in enumerate(rows):
+        if lines[number].get("verdict") != "killed":
+            lines[number] = row | {"verdict": judge_row(row), "commit": commit, "cpu": cpu()}
+            print(f"{lines[number]['verdict']}: {row['ids']} {row['file']}: {row['after']}", flush=True)
+        write(ROWS, [line for line in lines if "verdict" in line])
 
 
 def judge_row(row: dict) -> str:

@@ -4,8 +4,9 @@ usage: .venv/bin/python scripts/pages.py [--check]
 
 The script reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`),
 results/bench.jsonl (the newest line of each case; a page per figure), results/accuracy/ and results/lab/ (measured by
-figures `accuracy` and `lab`), results/transports.jsonl (scripts/transports.py), and the two programs of
-examples/replaced. --check writes nothing; the exit code is 1 where a page differs from its sources.
+figures `accuracy` and `lab`), results/transports.jsonl (scripts/transports.py), results/mutants.jsonl and
+results/mutants-rows.jsonl (scripts/mutants.py), and the two programs of examples/replaced. --check writes nothing; the
+exit code is 1 where a page differs from its sources.
 """
 
 import difflib
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import textwrap
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -29,6 +30,7 @@ FIGURES = Path(SCRATCH.name) if CHECK else ROOT / "docs" / "figures"
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "bench")]
 
 import cards  # found by the line above
+import mutants
 
 from bench.__main__ import mpi_name, study_figures, table
 from haloscope import studies
@@ -303,6 +305,27 @@ def ported() -> str:
     )
 
 
+def changed_lines() -> str:
+    """Return the table of mutants that tests notice, by area, and the count of the lines that break rows of studies."""
+    found, rows = mutants.read(mutants.RECORD), mutants.read(mutants.ROWS)
+    lines = []
+    for area in (*mutants.AREAS, "all"):
+        verdicts = Counter(one["verdict"] for one in found if area in ("all", mutants.area_of(one["file"])))
+        killed, survived, equivalent = (verdicts[name] for name in ("killed", "survived", "equivalent"))
+        score = f"{killed / (killed + survived):.0%}"
+        lines.append([area, killed + survived + equivalent, equivalent, killed, survived, score])
+    heads = ["lines of", "mutants", "equivalent", "noticed", "not noticed", "noticed, of those that differ"]
+    ids = sorted({name for one in rows if one["verdict"] == "killed" for name in one["ids"]})
+    commits = ", ".join(sorted({one["commit"] for one in found}))
+    unjudged = sum(one["by"] == mutants.QUICK for one in found)
+    text = (
+        f"Mutants that compile, drawn with seed {found[0]['seed']}, of {commits}; {unjudged} of those that are not "
+        f"noticed have been judged by the quick tests alone. Of {len(rows)} lines that break a row of a study, "
+        f"{sum(one['verdict'] == 'killed' for one in rows)} fail the row's test: {', '.join(ids)}."
+    )
+    return f"{tables.markdown(lines, heads, right=heads[1:])}\n\n{textwrap.fill(text, 120)}"
+
+
 def kept_runs(study: str) -> dict[str, dict]:
     """Return the descriptions of the kept runs of a study, by name."""
     plans = tomllib.loads((ROOT / "studies" / "kept.toml").read_text())
@@ -348,6 +371,7 @@ PAGES = STUDIES | {
     "docs/understand/model.md": {"accuracy": accuracy},
     "docs/machine/lab.md": {"lab": lab, "map": lab_map},
     "README.md": {"demo": excerpt, "test": test},
+    "CONTRIBUTING.md": {"mutants": changed_lines},
     f"{MEASURED}/README.md": {"bench": bench},
     f"{MEASURED}/demo.md": {"demo": demo},
     "docs/understand/transports.md": {"measured": transports},

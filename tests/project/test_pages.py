@@ -30,3 +30,8 @@ def test_the_index_of_figures_leads_to_each_page():
     index = (MEASURED / "README.md").read_text()
     assert f"<!-- begin bench -->\n\n{pages.bench()}\n\n<!-- end bench -->" in index
     assert set(re.findall(r"\]\((\S+\.md)\)", index)) == {path.name for path in MEASURED.glob("*.md")} - {"README.md"}
+
+
+def test_the_counts_of_mutants_are_those_of_the_records():
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    assert f"<!-- begin mutants -->\n\n{pages.changed_lines()}\n\n<!-- end mutants -->" in page
