@@ -81,7 +81,7 @@ def draw(paper: Paper, others: Mapping[str, Sequence[Line]], origin: str, folder
     Returns the files written. Errors: as `outputs.writing`. Cost: a second for two sheets.
     """
     looks = Looks(paper)
-    with figures.described(origin):
+    with figures.style(), figures.described(origin):
         return [
             file
             for sheet in paper.sheets
