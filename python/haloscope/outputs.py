@@ -6,6 +6,7 @@ The package replaces existing files only by `writing`, `write` and `move`; recor
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -47,6 +48,8 @@ def refuse_foreign(path: Path, kind: Kind) -> None:
     except files.Unfit:
         raise UsageError(f"{path} is not a regular file; choose another name") from None
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return  # there is no such file, and writing it fails with this reason
         raise UsageError(f"{path} exists and cannot be read: {error.strerror}; choose another name") from None
     if beginning.strip() and not kind.search(beginning):
         raise UsageError(f"{path} exists and was not written by haloscope; choose another name, or move it away")

@@ -140,6 +140,7 @@ OWN_WRITERS = {
     "measure/cluster.py": "the folder of a cluster",
     "measure/check.py": "the folder of a run",
     "measure/launch.py": "the folder of a launch",
+    "measure/host_mapping.py": "the folder of a launch",
     "measure/user_program.py": "the folder of a run",
     "simulate/simgrid.py": "the folder of a simulation",
     "outputs.py": "the gate",

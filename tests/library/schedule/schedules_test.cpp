@@ -140,6 +140,22 @@ TEST(Schedules, NT1_TheCheckerFindsACopyBesideTheKernelThatFillsTheSameHalos) {
   }
 }
 
+/// Returns true if sweeps of some rank read halos where messages have arrived. Others unpack on the stream of the
+/// sweeps, whose order alone makes these wait.
+bool reads_messages(const AllPrograms& c) {
+  for (std::size_t rank = 0; rank < c.programs.size(); ++rank) {
+    const Program& program = c.programs[rank];
+    const auto& messages = c.plans[rank].messages;
+    std::size_t unpacked = 0;
+    for (const Op& op : program.ops)
+      if (op.kind == OpKind::unpack) unpacked += program.sets[static_cast<std::size_t>(op.target)].size();
+    if (std::count_if(messages.begin(), messages.end(), [](const Message& m) { return !m.out; }) >
+        static_cast<std::ptrdiff_t>(unpacked))
+      return true;
+  }
+  return false;
+}
+
 TEST(Schedules, W15_KernelsOfFacesNeverReadWhatIsNotThere) {
   for (const char* schedule : {"faces", "faces-overlap"})
     for (bool staged : {true, false})
@@ -154,7 +170,7 @@ TEST(Schedules, W15_KernelsOfFacesNeverReadWhatIsNotThere) {
           for (Program& program : c.programs)
             for (Op& op : program.ops)
               if (op.kind == OpKind::sweep && program.sweeps[op.target].faces) op.after.clear();
-          if (!staged && c.plans[0].messages_out() > 0) {
+          if (!staged && reads_messages(c)) {
             EXPECT_NE(c.finding(), "") << "messages were not waited for";
           }
         }

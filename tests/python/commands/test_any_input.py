@@ -49,6 +49,8 @@ WORKING = {
     "simulate": (*GRID, *PRICED),
     "study": ("made-up", "--quick"),
     "compare": ("r.jsonl", "r.jsonl"),
+    "report": ("r.jsonl",),
+    "timeline": ("r.jsonl",),
     "check": (),
     "lab": (),
 } | guest_cases("WORKING")
@@ -97,7 +99,8 @@ TEXTS = (
 def options(name: str) -> list[click.Option]:
     command = cli.cli.get_command(None, name)
     found = command.get_params(click.Context(command))
-    return [p for p in found if isinstance(p, click.Option) and p.name not in ("help", "help_all")]
+    left_out = ("help", "help_all", "watch")  # --watch ends by Ctrl-C alone
+    return [p for p in found if isinstance(p, click.Option) and p.name not in left_out]
 
 
 def lines_for(name: str):
@@ -136,7 +139,8 @@ def furnish(folder: Path) -> dict[Path, bytes]:
         "x": "mine\n",
     }.items():
         (folder / name).write_text(text)
-    write(folder / "r.jsonl", measurement())
+    rank = {"rank": 0, "measured_s": 1.0, "phases_s": {"wait": 1.0}, "operations_s": {}, "mpi": []}
+    write(folder / "r.jsonl", measurement() | {"timeline": {"ranks": [rank]}})
     return {file: file.read_bytes() for file in folder.iterdir() if file.name != "r.jsonl"}
 
 

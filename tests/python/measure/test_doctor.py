@@ -41,7 +41,7 @@ def mpiexec(tmp_path, monkeypatch):
     """Return a function that makes a script the launcher."""
 
     def use(script: str) -> None:
-        monkeypatch.setattr(launch, "launcher_words", lambda path, ranks, threads: [str(path), "-n", str(ranks)])
+        monkeypatch.setattr(launch, "launcher_words", lambda path, ranks, *others: [str(path), "-n", str(ranks)])
         monkeypatch.setenv("HALOSCOPE_MPIEXEC", str(executable(tmp_path / "mpiexec", script)))
 
     return use
