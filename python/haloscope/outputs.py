@@ -49,7 +49,7 @@ def refuse_foreign(path: Path, kind: Kind) -> None:
         raise UsageError(f"{path} is not a regular file; choose another name") from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            return  # there is no such file, and writing it fails with this reason
+            return  # such a file cannot exist, and writing it fails with this reason
         raise UsageError(f"{path} exists and cannot be read: {error.strerror}; choose another name") from None
     if beginning.strip() and not kind.search(beginning):
         raise UsageError(f"{path} exists and was not written by haloscope; choose another name, or move it away")

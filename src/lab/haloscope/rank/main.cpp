@@ -298,6 +298,15 @@ Json read_findings(const std::string& path) {
                      name + " " + path + ",");
 }
 
+/// Returns the environment of records: the machine's, findings of probes, and parts that the launcher emulates.
+Json environment_of(MPI_Comm comm, const Arguments& arguments) {
+  Json found = gather_environment(comm);
+  if (!arguments.findings.empty()) found["probes"] = read_findings(arguments.findings);
+  for (const auto& [name, part] : {std::pair{"HALOSCOPE_LAB", "emulated_network"}, {"HALOSCOPE_MAPPING", "mapping"}})
+    if (const char* text = std::getenv(name)) found[part] = parsed_json(text, name);
+  return found;
+}
+
 /// @param started_s  when the program began, by now_s().
 Exit run(const Arguments& arguments, const std::vector<Line>& lines, double started_s) {
   Session session;
@@ -319,12 +328,7 @@ Exit run(const Arguments& arguments, const std::vector<Line>& lines, double star
   session.fault = fault ? &*fault : nullptr;
   std::optional<Output> output;
   if (session.rank == 0) output.emplace(arguments.output);
-  session.environment = gather_environment(session.comm);
-  if (!arguments.findings.empty()) session.environment["probes"] = read_findings(arguments.findings);
-  if (const char* network = std::getenv("HALOSCOPE_LAB"))
-    session.environment["emulated_network"] = parsed_json(network, "HALOSCOPE_LAB");
-  if (const char* mapping = std::getenv("HALOSCOPE_MAPPING"))
-    session.environment["mapping"] = parsed_json(mapping, "HALOSCOPE_MAPPING");
+  session.environment = environment_of(session.comm, arguments);
   Watchdog watchdog(board, board.mine(), session.rank, arguments.watchdog);
   session.watchdog = &watchdog;
 
