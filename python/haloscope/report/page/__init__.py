@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_TEXT = 2000  # characters of a sentence
 MOST_LABEL = 80  # characters of a label in a figure
 MOST_BYTES = 6_000_000  # of a page
-MOST_LINES = (5000, 1000, 200, 50)  # of a table: the largest number with which the page is small enough
+MOST_LINES = (5000, 1000, 200, 50, 0)  # of a table: the largest number with which the page is small enough
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Table:
 class Chart:
     """A figure: the traces and the layout of Plotly, a caption with its basis, and the table of its numbers.
 
-    labels: per trace and point the name by which a filter selects it, in `customdata`.
+    A filter selects points by the names in `customdata` of their trace.
     """
 
     title: str
@@ -77,7 +77,7 @@ def label(text: object) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Return JSON without numbers that are none: what is not finite has no place in a figure."""
+    """Return JSON with null for each number that is not finite, which leaves a gap in a figure."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -114,8 +114,11 @@ def render(title: str, sections: Sequence[Section], refresh_s: int = 0) -> str:
         "library": get_plotlyjs(),
         "refresh_s": refresh_s,
     }
-    texts = (template.render(parts, most=most) for most in MOST_LINES)
-    return next((text for text in texts if len(text) <= MOST_BYTES), template.render(parts, most=0))
+    for most in MOST_LINES:
+        text = template.render(parts, most=most)
+        if len(text) <= MOST_BYTES:
+            break
+    return text
 
 
 def write(path: Path, title: str, sections: Sequence[Section], refresh_s: int = 0) -> None:
