@@ -12,7 +12,7 @@ from haloscope.model.profile import Profile
 from haloscope.report import map as maps
 from haloscope.report import tables
 from haloscope.report.page import Chart, Section, Table, content, label, messages
-from haloscope.report.page.choices import EDGE, MOST_BARS, colour_of_strategy
+from haloscope.report.page.marks import MOST_BARS, colour_of, height_of, ranked_bars
 from haloscope.terminal import echo
 
 PREDICTED = "Predicted, not measured: a model, by the costs of profile"
@@ -39,33 +39,13 @@ def _candidates(advice: Advice, machine: Profile) -> Section:
     unit, factor = tables.unit(group.simplest.time_s for group in drawn)
     lines = [_line(group, factor) for group in advice.groups]
     names = [line[0] for line in lines[: len(drawn)]]
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "y": [label(one) for one in names],
-        "x": [line[1] for line in lines[: len(drawn)]],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [line[2] - line[1] for line in lines[: len(drawn)]],
-            "arrayminus": [0.0] * len(drawn),
-            "color": EDGE,
-        },
-        "marker": {
-            "color": [colour_of_strategy(group.simplest.choice.strategy) for group in drawn],
-            "line": {"color": EDGE, "width": 1},
-        },
-        "customdata": names,
-    }
-    layout = {
-        "xaxis": {"title": {"text": f"{unit} per step, predicted"}, "rangemode": "tozero"},
-        "yaxis": {"autorange": "reversed"},
-        "showlegend": False,
-    }
+    marks = {"color": [colour_of(group.simplest.choice.strategy) for group in drawn]}
+    times = [(simplest, simplest, slowest) for _, simplest, slowest, *_ in lines[: len(drawn)]]
+    bars, layout = ranked_bars(names, times, marks, f"{unit} per step", "predicted")
     caption = f"{PREDICTED} {machine.name}. A bar is the simplest candidate of a group, its mark the slowest one."
     columns = ["candidate", f"step ({unit})", f"slowest of its group ({unit})", "candidates", "why"]
-    height = 90 + 24 * max(len(drawn), 3)
-    return Section("Candidates", [], [Chart("Groups", caption, [bars], layout, Table(columns, lines), height)])
+    chart = Chart("Groups", caption, [bars], layout, Table(columns, lines), height_of(len(drawn)))
+    return Section("Candidates", [], [chart])
 
 
 def _line(group: Group, factor: float) -> list[Any]:

@@ -10,7 +10,8 @@ from haloscope.records.rows import group_records
 from haloscope.records.text import count_of
 from haloscope.report import tables
 from haloscope.report.page import Chart, Section, Table
-from haloscope.report.page.choices import MOST_BARS, MOST_CASES, ranked_bars
+from haloscope.report.page.choices import MOST_CASES
+from haloscope.report.page.marks import MEASURED, MOST_BARS, height_of, ranked_bars
 
 COLOURS = {"baseline": "#4c78a8", "memcpy": "#f58518", "taskqueue": "#54a24b"}  # by the first word of a variant
 
@@ -51,7 +52,7 @@ def _chart(key: tuple, variants: dict[str, list[dict]]) -> Chart:
     drawn = lines[:MOST_BARS]
     marks = {"color": [COLOURS.get(line[0].partition(":")[0], "#777777") for line in drawn]}
     bars, layout = ranked_bars(
-        [line[0] for line in drawn], [line[1:4] for line in drawn], marks, f"{unit} per iteration"
+        [line[0] for line in drawn], [line[1:4] for line in drawn], marks, f"{unit} per iteration", MEASURED
     )
     workload, ranks, device = key
     imitated = " Times of an imitated device say nothing about a GPU." * device.startswith("imitated")
@@ -59,7 +60,7 @@ def _chart(key: tuple, variants: dict[str, list[dict]]) -> Chart:
     caption = f"Measured on {device}; {count_of(max(t.launches for t in times.values()), 'launch')}.{imitated}{more}"
     columns = ["variant", f"iteration ({unit})", "low", "high", "launches"]
     title = f"workload {workload}, {count_of(ranks, 'rank')}, {device}"
-    height = 90 + 24 * max(len(drawn), 3)
+    height = height_of(len(drawn))
     return Chart(title, caption, [bars], layout, Table(columns, lines), height)
 
 

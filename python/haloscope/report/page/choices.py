@@ -7,20 +7,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from haloscope import bridge
 from haloscope.records import stats
 from haloscope.records.rows import Row, are_close, group_rows, speedup
 from haloscope.records.text import cell, count_of, listed
 from haloscope.report import conclusion, tables
 from haloscope.report.page import Chart, Section, Table, label
+from haloscope.report.page.marks import (
+    MEASURED,
+    MOST_BARS,
+    PHASE_COLOURS,
+    SYMBOLS,
+    colour_of,
+    height_of,
+    ranked_bars,
+    transport_of,
+    with_intervals,
+)
 
 CASE = ("app", "form", "real", "cells", "periodic", "ranks", "nodes", "placement", "barrier", "device")
-MOST_BARS = 24  # of a figure: the others are in its table
 MOST_CASES = 12  # with figures of their own
 MOST_NAMED = 4  # choices in a sentence
-EDGE = "#7b8794"  # of bars and intervals, on light and dark paper
-SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "star", "x", "pentagon", "hexagon", "triangle-down")
-PHASE_COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#eeca3b", "#9d755d", "#ff9da6")
 VERBS = {"wait": "waiting for messages", "compute": "sweeping", "pack": "packing", "unpack": "unpacking"}
 
 
@@ -148,33 +154,15 @@ def _ranking(case: Case) -> Chart:
         lines.append([names[row.id], *_ends(row, factor), *gain, row.verification, row.notes()])
     drawn = case.rows[:MOST_BARS]
     marks = {
-        "color": [colour_of(row) for row in drawn],
+        "color": [colour_of(row.request.get("strategy", "")) for row in drawn],
         "pattern": {"shape": ["/" if row.oversubscribed else "" for row in drawn]},
     }
     drawn_names = [names[row.id] for row in drawn]
-    bars, layout = ranked_bars(drawn_names, [_ends(row, factor) for row in drawn], marks, f"{unit} per step")
+    bars, layout = ranked_bars(drawn_names, [_ends(row, factor) for row in drawn], marks, f"{unit} per step", MEASURED)
     more = f" The fastest {MOST_BARS} of {len(lines)} are drawn." if len(lines) > MOST_BARS else ""
     hatched = " Hatched: more threads than cores." if any(row.oversubscribed for row in drawn) else ""
-    height = 90 + 24 * max(len(drawn), 3)
-    return Chart(case.name, basis(case.rows) + more + hatched, [bars], layout, Table(columns, lines), height)
-
-
-def ranked_bars(
-    names: Sequence[str], times: Sequence[Sequence[float]], marks: Mapping[str, Any], unit: str
-) -> tuple[dict, dict]:
-    """Return the trace and the layout of bars, first on top. times: value, low and high end of each, in the unit."""
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "y": [label(name) for name in names],
-        "marker": {**marks, "line": {"color": EDGE, "width": 1}},
-        "customdata": list(names),
-        "hovertemplate": f"%{{y}}: %{{x:.4g}} {unit}<extra></extra>",
-        **_with_intervals("x", times),
-    }
-    title = {"text": f"{unit}, median over launches with 95 % interval"}
-    axes = {"xaxis": {"title": title, "rangemode": "tozero"}, "yaxis": {"autorange": "reversed"}, "showlegend": False}
-    return bars, axes
+    table = Table(columns, lines)
+    return Chart(case.name, basis(case.rows) + more + hatched, [bars], layout, table, height_of(len(drawn)))
 
 
 def _gain(gain: stats.Estimate) -> list:
@@ -184,30 +172,6 @@ def _gain(gain: stats.Estimate) -> list:
 def _ends(row: Row, factor: float) -> list[float]:
     """Return the time of a step and the ends of its interval."""
     return [factor * value for value in (row.step.value, row.step.low, row.step.high)]
-
-
-def _with_intervals(axis: str, steps: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """Return the values of a trace along an axis, with their intervals."""
-    error = {"type": "data", "symmetric": False, "color": EDGE}
-    error |= {"array": [high - value for value, _, high in steps], "arrayminus": [v - low for v, low, _ in steps]}
-    return {axis: [value for value, _, _ in steps], f"error_{axis}": error}
-
-
-def colour_of(row: Row) -> str:
-    """Return the colour of a row's transport, the same in every figure."""
-    return _transport(str(row.request.get("strategy", "")))[1]
-
-
-def colour_of_strategy(strategy: str) -> str:
-    """Return the colour of a strategy's first transport."""
-    return _transport(strategy)[1]
-
-
-def _transport(strategy: str) -> tuple[int, str]:
-    """Return the number and the colour of the first transport of a strategy; of others the last ones."""
-    words = strategy.partition("/")[2].split("+")[0].split(":")[0]
-    known = bridge.transports()
-    return next(((i, t.colour) for i, t in enumerate(known) if t.name == words), (len(known), "#777777"))
 
 
 def basis(rows: Sequence[Row]) -> str:
@@ -266,9 +230,7 @@ def _phases(case: Case) -> Chart | None:
         "yaxis": {"autorange": "reversed"},
     }
     caption = f"{basis(rows)} Phases, mean over ranks; the table has least and most."
-    chart = Chart(case.name, caption, traces, layout, Table(columns, lines))
-    chart.height = 150 + 24 * max(len(rows), 3)
-    return chart
+    return Chart(case.name, caption, traces, layout, Table(columns, lines), height_of(len(rows), around=150))
 
 
 def curves(cases: Sequence[Case]) -> Section:
@@ -315,7 +277,7 @@ def _curve(lines: Mapping[str, Sequence[Row]], axis: str, title: str, names_rank
 
 def _line_of(name: str, line: Mapping[int, Row], factor: float) -> dict:
     """Return the trace of one line of a curve."""
-    number, colour = _transport(next(iter(line.values())).request["strategy"])
+    number, colour = transport_of(next(iter(line.values())).request["strategy"])
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -324,7 +286,7 @@ def _line_of(name: str, line: Mapping[int, Row], factor: float) -> dict:
         "marker": {"color": colour, "symbol": SYMBOLS[number % len(SYMBOLS)], "size": 8},
         "line": {"color": colour},
         "customdata": [name] * len(line),
-        **_with_intervals("y", [_ends(row, factor) for row in line.values()]),
+        **with_intervals("y", [_ends(row, factor) for row in line.values()]),
     }
 
 

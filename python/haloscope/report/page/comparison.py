@@ -10,7 +10,8 @@ from haloscope.records.rows import Row
 from haloscope.records.text import count_of
 from haloscope.report import tables
 from haloscope.report.page import Chart, Section, Table, content, label, surroundings
-from haloscope.report.page.choices import MOST_BARS, basis, colour_of
+from haloscope.report.page.choices import basis
+from haloscope.report.page.marks import MOST_BARS, colour_of, height_of, with_intervals
 from haloscope.terminal import echo
 
 
@@ -44,14 +45,8 @@ def _chart(pairs: Sequence[tuple[Row, Row]], ratios: Sequence[stats.Estimate], t
         "mode": "markers",
         "orientation": "h",
         "y": [label(one.id) for (one, _), _ in drawn],
-        "x": [ratio.value for _, ratio in drawn],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [ratio.high - ratio.value for _, ratio in drawn],
-            "arrayminus": [ratio.value - ratio.low for _, ratio in drawn],
-        },
-        "marker": {"color": [colour_of(one) for (one, _), _ in drawn], "size": 9},
+        **with_intervals("x", [(ratio.value, ratio.low, ratio.high) for _, ratio in drawn]),
+        "marker": {"color": [colour_of(one.request.get("strategy", "")) for (one, _), _ in drawn], "size": 9},
         "customdata": [one.id for (one, _), _ in drawn],
     }
     layout = {
@@ -61,5 +56,5 @@ def _chart(pairs: Sequence[tuple[Row, Row]], ratios: Sequence[stats.Estimate], t
         "showlegend": False,
     }
     more = f" The first {MOST_BARS} of {len(pairs)} are drawn." * (len(pairs) > MOST_BARS)
-    height = 90 + 24 * max(len(drawn), 3)
-    return Chart("Ratios by configuration", basis([one for one, _ in pairs]) + more, [trace], layout, table, height)
+    caption = basis([one for one, _ in pairs]) + more
+    return Chart("Ratios by configuration", caption, [trace], layout, table, height_of(len(drawn)))

@@ -11,7 +11,7 @@ from haloscope.records.curves import group_curves
 from haloscope.report import microbench_report
 from haloscope.report.microbench import Chart as Lines
 from haloscope.report.page import Chart, Section, Table, label
-from haloscope.report.page.choices import SYMBOLS
+from haloscope.report.page.marks import SYMBOLS
 
 OTHER_COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#9d755d")
 

@@ -10,7 +10,8 @@ from haloscope.records.regret import mean_regret
 from haloscope.records.rows import Row, group_rows
 from haloscope.report import tables
 from haloscope.report.page import Chart, Section, Table, label
-from haloscope.report.page.choices import SYMBOLS, basis, colour_of
+from haloscope.report.page.choices import basis
+from haloscope.report.page.marks import SYMBOLS, colour_of
 
 SAMPLES = 50  # of a prediction's interval
 REGIMES = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#9d755d")
@@ -89,7 +90,7 @@ def roofline(found: Sequence[dict], profile: Profile | None) -> Section:
             "x": [line[1] for line in lines],
             "y": [line[2] for line in lines],
             "text": [label(line[0]) for line in lines],
-            "marker": {"color": [colour_of(row) for row in rows], "size": 8},
+            "marker": {"color": [colour_of(row.request.get("strategy", "")) for row in rows], "size": 8},
             "customdata": [line[0] for line in lines],
             "hovertemplate": "%{text}<br>%{x:.3g} flop per byte, %{y:.4g} GF/s<extra></extra>",
         }

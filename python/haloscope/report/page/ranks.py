@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from haloscope.records.rows import Row, group_rows
 from haloscope.report import tables, timeline
 from haloscope.report.page import Chart, Section, Table
-from haloscope.report.page.choices import PHASE_COLOURS, basis
+from haloscope.report.page.choices import basis
+from haloscope.report.page.marks import PHASE_COLOURS, height_of
 
 MOST_CHOICES, MOST_RANKS = 6, 64
 
@@ -56,4 +57,5 @@ def _chart(row: Row) -> Chart:
     columns = ["rank", "all (s)", *(f"{phase} (s)" for phase in phases), "blocked (s)"]
     more = f" The first {MOST_RANKS} of {len(ranks)} ranks are drawn." if len(ranks) > MOST_RANKS else ""
     caption = f"{basis([row])} A mark: the seconds for which the rank was blocked.{more}"
-    return Chart(row.id, caption, traces, layout, Table(columns, lines), 150 + 26 * max(len(drawn), 3))
+    height = height_of(len(drawn), each=26, around=150)
+    return Chart(row.id, caption, traces, layout, Table(columns, lines), height)

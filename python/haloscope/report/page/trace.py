@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from haloscope.records.traces import Span, lines_of
 from haloscope.report.page import Chart, Section, Table, label
-from haloscope.report.page.choices import PHASE_COLOURS
+from haloscope.report.page.marks import PHASE_COLOURS, height_of
 
 MOST_SPANS = 6000
 
@@ -26,7 +26,7 @@ def section(spans: Sequence[Span]) -> Section:
     table = Table(["rank", "line", "operation", "start (us)", "us"], [_numbers(span, start) for span in drawn])
     more = f" The first {MOST_SPANS} of {len(spans)} operations are drawn." * (len(spans) > MOST_SPANS)
     caption = f"Traced: the last repetition of a run, by the clock of rank 0.{more}"
-    height = 150 + 26 * max(len(lanes), 3)
+    height = height_of(len(lanes), each=26, around=150)
     return Section(
         "Timeline", [], [Chart("Operations and MPI calls of the ranks", caption, traces, layout, table, height)]
     )
