@@ -22,7 +22,7 @@ def of_records(found: Sequence[dict], width: int) -> str:
             phases = [p for p in tables.PHASES if any(r["phases_s"].get(p) for r in ranks.values())]
             letters = dict(zip(phases, LETTERS, strict=False))
             longest = max(r["measured_s"] for r in ranks.values())
-            bars = {f"rank {rank}": _phases(r["phases_s"], letters, longest, width) for rank, r in list(ranks.items())}
+            bars = {f"rank {rank}": _phases(r["phases_s"], letters, longest, width) for rank, r in ranks.items()}
             parts.append(_framed(row.id, bars, letters, f"{longest:.4g} s in all repetitions"))
     return "\n\n".join(parts)
 

@@ -1,6 +1,6 @@
 """Figures of a paper, drawn from its printed data with local measurements: a file of several panels per sheet.
 
-A panel without values is a frame with the sentence of what it needs. Frames come last.
+A panel without values is a frame with a sentence that names the missing part. Frames come last.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Drawn:
 
 
 def draw(paper: Paper, others: Mapping[str, Sequence[Line]], origin: str, folder: Path) -> list[Path]:
-    """Draw all sheets of a paper as SVG and PNG. others: more lines by name of panel; origin: of what is measured here.
+    """Draw all sheets of a paper as SVG and PNG. others: more lines by name of panel; origin: of local measurements.
 
     Returns the files written. Errors: as `outputs.writing`. Cost: a second for two sheets.
     """
@@ -115,7 +115,7 @@ def _write(figure: Figure, below: float, text: str, **style: Any) -> None:
 
 
 def prepare(paper: Paper, panel: Panel, others: Sequence[Line], origin: str) -> Drawn:
-    """Return a panel with its lines and caption: paper, figure, tables and sample of theirs; origin of what is here."""
+    """Return a panel with its lines and caption: paper, figure, tables and sample; origin of local values."""
     printed = paper.lines(panel)
     lines = [*printed, *comparable(printed, others)]
     sources = {line.source for line in lines}
