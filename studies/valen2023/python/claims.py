@@ -67,9 +67,8 @@ def _covered(depth: int) -> Number:
 
     def number(side: int, table: Table) -> float | None:
         phased, overlapped = (table.get((side, program, depth)) for program in ORDERED)
-        if not (phased and overlapped and phased.communication):
-            return None
-        return 100 * comparisons.coverage(phased, overlapped)
+        share = comparisons.coverage(phased, overlapped) if phased and overlapped else None
+        return None if share is None else 100 * share
 
     return number
 

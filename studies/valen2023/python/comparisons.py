@@ -115,12 +115,14 @@ def groups(cells: Sequence[Cell], *names: str) -> dict[tuple, list[Cell]]:
     return dict(found)
 
 
-def coverage(phased: Cell, overlapped: Cell) -> float:
+def coverage(phased: Cell, overlapped: Cell) -> float | None:
     """Return the part of the phased run's communication that overlap saves, 0.3 = 30 %; negative where overlap costs.
 
-    Communication is message + desync + unpack. Source: Valen 2023, section 5.5, tables 5.1 and 5.2 (headed "message +
-    desync", computed with unpack).
+    Communication is message + desync + unpack; None where it took no time. Source: Valen 2023, section 5.5, tables 5.1
+    and 5.2 (headed "message + desync", computed with unpack).
     """
+    if not phased.communication:
+        return None
     return (phased.times["execution"] - overlapped.times["execution"]) / phased.communication
 
 
@@ -142,8 +144,9 @@ def coverage_table(cells: Sequence[Cell], exchange: str = "ordered", unclear: Co
     lines = []
     for (machine, side), own in groups(chosen, "machine", "side").items():
         covered = {
-            p.depth: f"{100 * coverage(p, o):.2f}{UNCLEAR * ((side, exchange, p.depth) in unclear)}"
+            p.depth: f"{100 * share:.2f}{UNCLEAR * ((side, exchange, p.depth) in unclear)}"
             for p, o in pairs(own)
+            if (share := coverage(p, o)) is not None
         }
         lines.append([machine, side, *(covered.get(d, "") for d in depths), first_uncovered(own) or "none"])
     headers = ["machine", "side", *(f"depth {d}" for d in depths), "communication outlasts inner from depth"]

@@ -145,9 +145,9 @@ def _overlap(table: Table) -> Iterator[tuple[float, float]]:
 def _visible_by_size(table: Table) -> Iterator[tuple[float, float]]:
     """Yield the share of communication that overlap leaves visible on the smallest and the largest side."""
     visible = {
-        (o.side, o.exchange, o.depth): 1 - comparisons.coverage(p, o)
+        (o.side, o.exchange, o.depth): 1 - share
         for p, o in comparisons.pairs(list(table.values()))
-        if p.communication
+        if (share := comparisons.coverage(p, o)) is not None
     }
     for small, large in _smallest_and_largest(table):
         for (side, exchange, depth), share in visible.items():
@@ -178,7 +178,8 @@ def _depths_of_time_and_coverage(table: Table) -> Iterator[tuple[float, float]]:
         pairs = [
             (table.get((side, program, d)), table.get((side, _overlapped(program), d))) for d in comparisons.DEPTHS
         ]
-        covered = [comparisons.coverage(p, o) for p, o in pairs if p and o and p.communication]
+        shares = [comparisons.coverage(p, o) for p, o in pairs if p and o]
+        covered = [share for share in shares if share is not None]
         fastest = _fastest_depth(table, side, _overlapped(program))
         if fastest and len(covered) == len(comparisons.DEPTHS):
             yield fastest, comparisons.DEPTHS[int(np.argmax(covered))]

@@ -48,8 +48,9 @@ def _coverage(rows: Rows) -> list[Line]:
         values: dict[float, list[float]] = {}
         for table in tables:
             for phased, overlapped in comparisons.pairs([c for c in table.values() if c.side == side]):
-                if phased.exchange == "ordered":
-                    values.setdefault(float(phased.depth), []).append(100 * comparisons.coverage(phased, overlapped))
+                share = comparisons.coverage(phased, overlapped)
+                if phased.exchange == "ordered" and share is not None:
+                    values.setdefault(float(phased.depth), []).append(100 * share)
         ends = {depth: (min(found), max(found)) for depth, found in values.items()}
         made.append(Line(f"ordered, {side}", {d: statistics.mean(found) for d, found in values.items()}, HERE, ends))
     return made
