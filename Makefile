@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON := python tests bench scripts packaging studies conftest.py
 CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'
-# Four tests run at a time, since some only wait; tests that keep all cores busy run alone (conftest.py).
+# Four tests run at a time, since many only wait.
 # If a test ends its process, the run ends too: a new process would begin with the same test.
 PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 SETUP = HALOSCOPE_STUDIES=$(STUDIES) scripts/setup.sh

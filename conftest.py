@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import itertools
 import os
-import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +16,12 @@ os.environ["HALOSCOPE_BUILD"] = str(Path(os.environ.get("HALOSCOPE_BUILD", ROOT 
 
 # Tests run more ranks and threads than the machine has cores. A thread that spins there delays the thread that it waits
 # for, and tests take ten times as long. So threads sleep while they wait, and MPICH stays with collective algorithms
-# that let other ranks run, and gives a core away for longer than the system's yield does.
+# that let other ranks run, and gives a core away for longer than the system's yield does. Open MPI counts the ranks of
+# one job only; it is asked to yield.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD", "1000000000")
 os.environ.setdefault("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
+os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
 os.environ["HALOSCOPE_TRACE"] = "1"  # an internal error of the command line raises an exception
 os.environ["HALOSCOPE_CACHE"] = ""  # no cached choices of earlier programs, and none for later ones
 
@@ -32,147 +31,16 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "ids(*names): rows of the studies' checklists that the test verifies")
     config.addinivalue_line("markers", "card: runs on a GPU, so that its rows count as verified on a GPU")
     config.addinivalue_line("markers", "long: slow; part of `make check-long` only")
-    config.addinivalue_line("markers", "sleeps: its ranks mostly wait, so that other tests run next to it")
-
-
-# Files in which most tests take all cores. They run last, after the other files have run side by side.
-TAKE_ALL_CORES = {
-    "test_bench_gpu",
-    "test_best",
-    "test_blocks",
-    "test_blocks_runs",
-    "test_cg",
-    "test_check",
-    "test_checksums",
-    "test_compiled",
-    "test_components",
-    "test_coverage",
-    "test_cpp_ranks",
-    "test_davis2017_cg",
-    "test_davis2017_components",
-    "test_davis2017_device",
-    "test_davis2017_study",
-    "test_demo",
-    "test_device_model",
-    "test_device_runs",
-    "test_docs",
-    "test_doctor",
-    "test_examples",
-    "test_exchange",
-    "test_exchange_examples",
-    "test_extend",
-    "test_guests",
-    "test_hydro",
-    "test_install",
-    "test_kept",
-    "test_launch",
-    "test_microbench",
-    "test_pace",
-    "test_poisson",
-    "test_poisson_checksums",
-    "test_probes",
-    "test_rank_faults",
-    "test_readme",
-    "test_reorder",
-    "test_schroeter",
-    "test_split_communicators",
-    "test_studies",
-    "test_surroundings",
-    "test_timeline",
-    "test_trace",
-    "test_tune",
-    "test_valen2023_flags",
-    "test_valen2023_study",
-    "test_vanecek2020",
-    "test_white2011_programs",
-    "test_white2011_study",
-}
 
 
 def pytest_collection_modifyitems(items):
     """Write each test's checklist ids into the JUnit report, from which studies/coverage.md is made."""
-    items.sort(key=lambda item: item.path.stem in TAKE_ALL_CORES)
     for item in items:
         ids = [name for mark in item.iter_markers("ids") for name in mark.args]
         if ids:
             item.user_properties.append(("ids", " ".join(ids)))
         if item.get_closest_marker("card"):
             item.user_properties.append(("device", "card"))
-
-
-class Cores:
-    """The cores, shared by the tests of a build folder in all pytest processes (-n 4).
-
-    Tests that keep one core busy run side by side. A test that starts several ranks runs alone from then until it ends,
-    unless its ranks sleep.
-    """
-
-    BUSY = ("mpiexec", "mpirun", "haloscope", "haloscope.cli", "make", "pytest", "gpu.py")
-    WITHIN = "HALOSCOPE_TEST_CORES"  # set for the programs that a test starts, for tests that run tests
-
-    def __init__(self, folder: Path):
-        self.turn, self.cores = ((folder / name).open("w") for name in ("tests-turn.lock", "tests-cores.lock"))
-        self.held = fcntl.LOCK_UN
-        self.sleeps = False  # whether the current test does
-        self.mutex = threading.Lock()
-
-    def take(self, how: int) -> None:
-        """Wait for the cores: for a share of them (LOCK_SH), or for all (LOCK_EX)."""
-        with self.mutex:
-            if self.held in (how, fcntl.LOCK_EX):
-                return
-            fcntl.flock(self.cores, fcntl.LOCK_UN)
-            fcntl.flock(self.turn, fcntl.LOCK_EX)  # or others could share them indefinitely while one waits for all
-            fcntl.flock(self.cores, how)
-            fcntl.flock(self.turn, fcntl.LOCK_UN)
-            self.held = how
-
-    def give_back(self) -> None:
-        """Release the cores for other tests."""
-        with self.mutex:
-            fcntl.flock(self.cores, fcntl.LOCK_UN)
-            self.held = fcntl.LOCK_UN
-
-    def see(self, event: str, arguments: tuple) -> None:
-        """Take all cores before the current test starts a program that keeps several busy (an audit hook)."""
-        busy = event == "subprocess.Popen" and not self.sleeps and keeps_cores_busy(arguments[1])
-        if busy and self.held == fcntl.LOCK_SH:
-            self.take(fcntl.LOCK_EX)
-
-
-CORES = pytest.StashKey[Cores]()
-
-
-def keeps_cores_busy(command) -> bool:
-    """Return whether a command may start several ranks."""
-    words = [os.fsdecode(word) for word in ([command] if isinstance(command, str | bytes | os.PathLike) else command)]
-    names = {Path(word).name for word in words[:8]}
-    one_rank = ("-n", "1") in itertools.pairwise(words)
-    only_named = "cmake" in names  # a target or the value of a variable
-    return not one_rank and not only_named and not names.isdisjoint(Cores.BUSY)
-
-
-def pytest_sessionstart(session):
-    """Open the locks of the cores for this process, once."""
-    if Cores.WITHIN in os.environ or not Path(os.environ["HALOSCOPE_BUILD"]).is_dir():
-        return
-    session.config.stash[CORES] = cores = Cores(Path(os.environ["HALOSCOPE_BUILD"]))
-    sys.addaudithook(cores.see)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    """Hold a share of the cores during a test and the fixtures that it sets up."""
-    cores = item.config.stash.get(CORES, None)
-    if cores is None:
-        return (yield)
-    cores.take(fcntl.LOCK_SH)
-    cores.sleeps = item.get_closest_marker("sleeps") is not None
-    try:
-        with mock.patch.dict(os.environ, {Cores.WITHIN: "held"}):
-            return (yield)
-    finally:
-        cores.give_back()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -218,10 +86,9 @@ def no_segments_of_killed_jobs(pytestconfig):
     """Remove the files of killed jobs from shared memory. In a long run, the files of MPICH alone would fill it."""
     from haloscope.measure.doctor import process_view
 
-    before, cores = pytestconfig.stash.setdefault(SEGMENTS, segments()), pytestconfig.stash.get(CORES, None)
+    before = pytestconfig.stash.setdefault(SEGMENTS, segments())
     yield
-    alone = cores is None or cores.held == fcntl.LOCK_EX  # else other jobs may not have opened theirs yet
-    if left := {file for file in segments() - before if alone or is_old(file)}:
+    if left := {file for file in segments() - before if is_old(file)}:  # other jobs may not have opened theirs yet
         used = process_view.mapped_files(process_view.SHARED_MEMORY)
         for file in left:
             if str(file) not in used:
@@ -295,13 +162,13 @@ def calibrated_device(pytestconfig, tmp_path_factory) -> Path:
     """Return a profile with the imitated device, as `haloscope calibrate` makes it, once for all pytest processes."""
     from haloscope import bridge, cli
 
-    if (cores := pytestconfig.stash.get(CORES, None)) is not None:
-        cores.take(fcntl.LOCK_EX)  # no other test runs, so that no other process calibrates
     own = tmp_path_factory.getbasetemp()
     file = (own.parent if hasattr(pytestconfig, "workerinput") else own) / "gpu.json"
     apps = [name for name in ("laplace2d", "hydro3d") if name in bridge.app_names()]
     line = f"calibrate --quick --device host --launches 1 --sections network,device --ranks 2 --apps {','.join(apps)}"
-    assert file.exists() or cli.main([*line.split(), "-o", str(file)]) == 0
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert file.exists() or cli.main([*line.split(), "-o", str(file)]) == 0
     return file
 
 

@@ -239,7 +239,7 @@ def main(words: list[str]) -> int:
 
 
 def run(journal: Journal, words: list[str]) -> int:
-    """Run the remaining tests, four at a time; tests that keep all cores busy run alone (conftest.py)."""
+    """Run the remaining tests, four at a time."""
     if not (left := journal.left()):
         return pytest.ExitCode.OK
     names = JOURNAL.with_suffix(".txt")

@@ -18,8 +18,6 @@ from paths import RANK_PROGRAMS
 from test_exchange import on_ranks
 from test_mpi_faults import CASES, JOBS, PROGRAMS, skip_without
 
-pytestmark = pytest.mark.sleeps
-
 FAILS_ALLOCATIONS = PROGRAMS / "liballocation_faults.so"
 RANKS = 2
 # Case, what fails, on which ranks, whether openings share a communicator, and of how many allocations one fails: a

@@ -22,8 +22,6 @@ from haloscope.measure import answers, launch
 from long_run import LONG
 from paths import RANK_PROGRAMS
 
-pytestmark = pytest.mark.sleeps
-
 PROGRAMS = Path(os.environ["HALOSCOPE_BUILD"]) / "tests"
 PROGRAM, FAULTS = PROGRAMS / "exchanges_under_faults_haloscope", PROGRAMS / "libmpi_faults.so"
 SCRIPT = RANK_PROGRAMS / "exchanges_under_faults.py"

@@ -19,7 +19,6 @@ from haloscope.measure import launch
 from long_run import or_long
 from paths import RANK_PROGRAMS
 
-pytestmark = pytest.mark.sleeps
 POLLING = ["ordered/p2p", "auto", "direct/shared:packed"]
 LONG_POLLING = [
     "direct/persistent",

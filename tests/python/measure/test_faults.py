@@ -24,8 +24,6 @@ from programs import executable
 from test_records import measurement, write
 from test_timeline import clock_tolerance_us
 
-pytestmark = pytest.mark.sleeps
-
 SMALL = ("--cells", "24", "--steps", "4", "--repetitions", "2", "--launches", "1")
 ENDLESS = ("--cells", "512", "--steps", "2000", "--repetitions", "1000000", "--launches", "1", "--depth", "1,2")
 

@@ -161,7 +161,6 @@ def test_probes_about_the_machine_run_only_when_they_are_named():
     assert "apart by at most" in answers_of["clock"]["reason"]
 
 
-@pytest.mark.sleeps
 @pytest.mark.parametrize(("bad", "reason"), [("test-hang", "no answer within"), ("test-crash", "ended with code")])
 def test_a_probe_that_hangs_or_crashes_fails_alone(cache, monkeypatch, bad, reason):
     monkeypatch.setattr(probes, "RANKS", (2,))

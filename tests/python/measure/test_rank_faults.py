@@ -16,8 +16,6 @@ import test_mpi_faults as mpi_faults
 from guest_cases import guest_cases
 from haloscope.bridge import build
 
-pytestmark = pytest.mark.sleeps
-
 FUNCTIONS = mpi_faults.PROGRAMS.parent / "generated" / "mpi_functions.inc"
 SHORT = ("--steps", "2", "--repetitions", "2")
 LAPLACE = ("laplace2d", "--cells", "24x24", *SHORT)
