@@ -58,11 +58,18 @@ def _fault_of_solve(record: dict) -> str:
 
 
 def _fault_of_blocks(record: dict) -> str:
-    """Return the fault of a test of a blocks record without an iteration that counts; "" without one."""
-    warmup = record["request"]["warmup"]
-    for test in record.get("iterations_s", ()):
-        if len(test) <= warmup:
-            return f"iterations_s: {len(test)} iterations of a test, of which {warmup} warm up"
+    """Return the mismatch of a blocks record: of iterations of a test, or of times by block; "" without one."""
+    request = record["request"]
+    whole, count = request["warmup"] + request["iterations"], request["sides"] * len(request["bytes"])
+    for test in record["iterations_s"]:
+        if len(test) != whole:
+            warmup = f", of which {request['warmup']} warm up" * (len(test) <= request["warmup"])
+            return f"iterations_s: {len(test)} iterations of a test{warmup}, of {whole} requested"
+        if not any(test[request["warmup"] :]):
+            return "iterations_s: a test without time"
+    for name, seconds in record.get("blocks", {}).items():
+        if len(seconds) != count:
+            return f"blocks/{name}: {len(seconds)} times of {count} blocks"
     return ""
 
 

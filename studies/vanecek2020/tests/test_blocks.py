@@ -88,6 +88,16 @@ def test_a_record_whose_iterations_all_warm_up_is_refused():
     assert "3 iterations of a test, of which 3 warm up" in records.fault_of(found)
 
 
+def test_a_record_that_does_not_fit_its_request_is_refused():
+    cut = record(BASE, around(1.0), around(1.0))
+    cut["iterations_s"][1].pop()
+    assert "12 iterations of a test, of 13 requested" in records.fault_of(cut)
+    idle = record(BASE, around(1.0)) | {"iterations_s": [[1e-3] * 3 + [0.0] * 10]}
+    assert "a test without time" in records.fault_of(idle)
+    blocks_of_a_side = record(BASE, around(1.0)) | {"blocks": {"packing_s": [1e-6] * 4}}
+    assert "blocks/packing_s: 4 times of 8 blocks" in records.fault_of(blocks_of_a_side)
+
+
 @pytest.mark.ids("NC9", "NX7")
 def test_every_variant_runs_checks_all_it_gets_and_has_the_name_that_its_record_has(haloscope):
     ideas = (

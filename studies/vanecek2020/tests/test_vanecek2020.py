@@ -199,7 +199,7 @@ def test_first_sends_are_counted_from_the_beginning_of_each_ranks_iteration():
 
     timeline = events(0, (0, 11.0), (5, 13.0), (4, 12.0)) + events(1, (0, 14.0), (3, 16.0))
     [row] = blocks.rows(
-        [record(QUEUE, around(9), detail="on", timeline=timeline)]
+        [record(QUEUE, around(9), detail="on", timeline=timeline, clock={"ticks_per_s": 1e9, "precision_s": 1e-6})]
     )  # blocks 4 to 7 are the second side's
     assert report.first_sends_of(row) == (2.0, 4.0)
 
