@@ -107,6 +107,15 @@ def test_records_of_another_study_or_of_two_plans_are_refused(haloscope):
     assert result.code == 2 and "different options, ranks 2 and 4; report each alone" in result.err
 
 
+def test_records_of_a_plan_without_sizes_ask_for_them(haloscope):
+    options, found = planned_elsewhere("schroeter2021")
+    write("r.jsonl", "schroeter2021", dataclasses.replace(options, sizes=()), found)
+    result = haloscope("study", "schroeter2021", "--from", "r.jsonl")
+    assert result.code == 2 and "hold no sizes of the study; pass the ones that were measured by --sizes" in result.err
+    sizes = ",".join(map(str, options.sizes))
+    assert haloscope("study", "schroeter2021", "--sizes", sizes, "--from", "r.jsonl").code == 3
+
+
 def test_a_file_takes_records_of_one_plan_only(haloscope):
     options, found = planned_elsewhere("valen2023")
     write("r.jsonl", "valen2023", options, found)

@@ -103,7 +103,8 @@ def options_of(
     """Return the options of a study: of its records, else of this call and machine, with changes where specified.
 
     found: existing records, whose device counts where none is named. recorded: the options by which they were planned,
-    if known. Raises UsageError for lists that cannot be read, and for a device where the study has no versions for one.
+    if known. Raises UsageError for lists that cannot be read, for options of records without sizes or depths that the
+    study needs, and for a device where the study has no versions for one.
     """
     base: studies.Options = recorded or study.DEFAULTS["quick" if quick else "full"]
     wanted = {"sizes": "", "depths": "", "device": "", **changes}
@@ -113,7 +114,11 @@ def options_of(
         wanted["device"] = _device_of(study, wanted["device"], found)
     for key in ("sizes", "depths"):
         wanted[key] = tuple(lists.numbers(wanted[key], f"--{key}")) if wanted[key] else None
-    return dataclasses.replace(base, **{key: value for key, value in wanted.items() if value})
+    made = dataclasses.replace(base, **{key: value for key, value in wanted.items() if value})
+    for key in ("sizes", "depths"):
+        if getattr(study.DEFAULTS["full"], key) and not getattr(made, key):
+            raise UsageError(f"these records hold no {key} of the study; pass the ones that were measured by --{key}")
+    return made
 
 
 def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -> str:
