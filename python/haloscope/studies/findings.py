@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,14 +51,19 @@ def judge_cases(
 ) -> Judgement:
     """Judge whether the ratio of two times lies from `low` to `high`: the geometric mean over cases.
 
-    cases: seconds of both sides by launch; launches that all cases have count. lacking: the part that is needed where
-    there is none.
+    cases: seconds of both sides by launch; launches in which all of them took time count. lacking: the part that is
+    needed where there is none.
     """
-    pairs = list(cases)
+    pairs = [(_timed(above), _timed(below)) for above, below in cases]
     ratios = stats.ratio_by_launch(pairs) if pairs else {}
     if not ratios:
         return needs(lacking)
     return judge(stats.mean_over_launches(ratios), low, high, f"{len(pairs)} case{'s' * (len(pairs) > 1)}")
+
+
+def _timed(side: Launches) -> Launches:
+    """Return the launches that took time: others have no ratio."""
+    return {launch: seconds for launch, seconds in side.items() if statistics.median(seconds) > 0}
 
 
 def judge(number: stats.Estimate, low: float = 0.0, high: float = math.inf, about: str = "") -> Judgement:
