@@ -82,12 +82,14 @@ class Row:
         return next(state for state in ("failed", "off", "passed") if state in states)
 
     def per_block(self, name: str) -> list[float]:
-        """Return seconds by block, means over iterations, launches and the sides of rank 0. Only of runs in detail.
+        """Return seconds by block, means over iterations, launches and the sides of rank 0; none without records.
 
-        name: packing_s, posting_s, sending_s or unpacking_s.
+        name: packing_s, posting_s, sending_s or unpacking_s, which records in detail have.
         """
         count = len(self.request["bytes"])
-        lists = [r["blocks"][name] for r in self.records]
+        lists = [r["blocks"][name] for r in self.records if name in r.get("blocks", ())]
+        if not lists:
+            return []
         return [statistics.mean(value for values in lists for value in values[block::count]) for block in range(count)]
 
 
@@ -106,11 +108,11 @@ def markdown(found: Sequence[dict], file: Path) -> str:
 
 
 def rows(found: Iterable[Mapping]) -> list[Row]:
-    """Return a row for each variant of each workload, in the order of the records."""
-    groups: dict[str, list[dict]] = defaultdict(list)
+    """Return a row for each variant of each workload, in the order of the records; its records have one request."""
+    groups: dict[tuple[str, str], list[dict]] = defaultdict(list)
     for record in found:
         if record["kind"] == KIND:
-            groups[record["id"]].append(dict(record))
+            groups[record["id"], json.dumps(record["request"], sort_keys=True)].append(dict(record))
     return [Row(group[0]["request"], group) for group in groups.values()]
 
 

@@ -82,7 +82,8 @@ def _packing(axes: Axes, here: Measured) -> None:
     for row in rows:
         words, flow = variants.words_of(row.variant), variants.flow_of(row.variant)
         kind = flow if flow != variants.TASKQUEUE else "device" if "device" in words else "pinned"
-        points = sorted(zip(row.request["bytes"], row.per_block("packing_s"), strict=True))
+        seconds = row.per_block("packing_s")
+        points = sorted(zip(row.request["bytes"], seconds, strict=True)) if seconds else []
         dashed = "--" if row.blocking else "-"
         axes.plot(
             [1e-3 * size for size, _ in points],

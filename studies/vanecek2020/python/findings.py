@@ -262,13 +262,20 @@ def _queues_over_baseline(here: Measured) -> Cases:
     return [case for name in queues for case in _paired(here, ("M",), _of(name), _of(MI50_BASELINE))]
 
 
-def _by_launch(row: Row, value: Callable[[Mapping], float]) -> Launches:
-    return {record["launch"]["id"]: [value(record)] for record in row.records}
+def _by_launch(row: Row, value: Callable[[Mapping], float | None]) -> Launches:
+    """Return a positive value of the records by launch, of the launches that have it."""
+    values = ((record["launch"]["id"], value(record)) for record in row.records)
+    return {launch: [number] for launch, number in values if number}
 
 
-def _of_block(quantity: str, block: int) -> Callable[[Mapping], float]:
-    """Return the mean of a quantity of a block over the sides of rank 0."""
-    return lambda record: statistics.mean(record["blocks"][quantity][block :: len(record["request"]["bytes"])])
+def _of_block(quantity: str, block: int) -> Callable[[Mapping], float | None]:
+    """Return the mean of a quantity of a block over the sides of rank 0; None where a record lacks it."""
+
+    def mean(record: Mapping) -> float | None:
+        count, times = len(record["request"]["bytes"]), record.get("blocks", {}).get(quantity, ())
+        return statistics.mean(times[block::count]) if times and block < count else None
+
+    return mean
 
 
 def _packing_largest(here: Measured) -> Cases:
@@ -313,32 +320,45 @@ def order(found: Sequence[Mapping]) -> list[Finding]:
             "A task queue sends its first block before its last one has packed.",
             "4.5, figure 4.8",
             needs("printed numbers"),
-            judge_runs([sends_while_packing(record, True) for record in queues], "timelines", lacking="a GPU"),
+            judge_runs(_known(sends_while_packing(r, True) for r in queues), "timelines", lacking="a GPU"),
         ),
         Finding(
             "baseline sends after packing",
             "The baseline sends no block before all have packed.",
             "3.3.1",
             needs("printed numbers"),
-            judge_runs([sends_while_packing(record, False) for record in phased], "timelines"),
+            judge_runs(_known(sends_while_packing(r, False) for r in phased), "timelines"),
         ),
     ]
 
 
-def sends_while_packing(record: Mapping, expected: bool) -> bool:
-    """Return whether, on every rank, the first send precedes the end of packing (or, if that is expected, follows it).
+def _known(verdicts: Iterable[bool | None]) -> list[bool]:
+    return [verdict for verdict in verdicts if verdict is not None]
+
+
+def sends_while_packing(record: Mapping, expected: bool) -> bool | None:
+    """Return whether, on every rank, the first send precedes the end of packing (or, if that is expected, follows it);
+    None where the timeline of a rank lacks one of them.
 
     A task's packing ends where its last posting begins, as the CPU may send it from then on. The two clocks agree to
     their precision: an order that it leaves open is not the expected one.
     """
-    early = []
-    for rank in {event["rank"] for event in record["timeline"]}:
-        mine = [event for event in record["timeline"] if event["rank"] == rank and event["block"] >= 0]
-        posts = [event["begin_s"] for event in mine if event["kind"] == "post"]
-        packed = max(posts or [event["end_s"] for event in mine if event["kind"] == "pack"])
-        early.append(packed - min(event["begin_s"] for event in mine if event["kind"] == "send"))
+    events = record["timeline"]
+    leads = [_lead([e for e in events if e["rank"] == rank]) for rank in {event["rank"] for event in events}]
+    known = [lead for lead in leads if lead is not None]
+    if len(known) < len(leads):
+        return None
     margin = record["clock"]["precision_s"]
-    return all(lead > margin if expected else lead <= margin for lead in early)
+    return all(lead > margin if expected else lead <= margin for lead in known)
+
+
+def _lead(events: Iterable[Mapping]) -> float | None:
+    """Return the seconds from the first send of a rank to the end of its packing; None where it lacks one of them."""
+    of_blocks = [event for event in events if event["block"] >= 0]
+    posts = [event["begin_s"] for event in of_blocks if event["kind"] == "post"]
+    packed = posts or [event["end_s"] for event in of_blocks if event["kind"] == "pack"]
+    sent = [event["begin_s"] for event in of_blocks if event["kind"] == "send"]
+    return float(max(packed) - min(sent)) if packed and sent else None
 
 
 def delivery(found: Sequence[Mapping]) -> Finding:

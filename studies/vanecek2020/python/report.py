@@ -248,18 +248,31 @@ def _share(variant: str) -> str:
     return printed.range_text(*printed.observed("v100", "L", f"CPU hit share P1, {buffer}"), "%")
 
 
-def first_sends_of(row: Row) -> tuple[float, float]:
+def first_sends_of(row: Row) -> tuple[float, float] | None:
     """Return seconds from an iteration's beginning to its first send, and to the first of a block other than 0; medians
-    over launches and ranks. Only of rows with timelines."""
+    over launches and ranks.
+
+    None where no timeline has both.
+    """
     found = []
-    for events in (record["timeline"] for record in row.records):
+    for events in (record.get("timeline", ()) for record in row.records):
         for rank in {event["rank"] for event in events}:
-            mine = [event for event in events if event["rank"] == rank]
-            begin = min(event["begin_s"] for event in mine if event["block"] < 0)
-            sent = [(e["block"] % len(row.request["bytes"]), e["begin_s"] - begin) for e in mine if _is_send(e)]
-            found.append((min(s for _, s in sent), min(s for block, s in sent if block > 0)))
+            times = _first_sends_of_rank([e for e in events if e["rank"] == rank], len(row.request["bytes"]))
+            found += [times] if times else []
+    if not found:
+        return None
     first, other = (statistics.median(values) for values in zip(*found, strict=True))
     return first, other
+
+
+def _first_sends_of_rank(events: Sequence[Mapping], count: int) -> tuple[float, float] | None:
+    """Return the times of `first_sends_of` of one rank; count: its blocks on a side."""
+    begins = [event["begin_s"] for event in events if event["block"] < 0]
+    sent = [(event["block"] % count, event["begin_s"]) for event in events if _is_send(event)]
+    others = [at for block, at in sent if block > 0]
+    if not begins or not others:
+        return None
+    return min(at for _, at in sent) - min(begins), min(others) - min(begins)
 
 
 def _is_send(event: Mapping) -> bool:
@@ -269,9 +282,10 @@ def _is_send(event: Mapping) -> bool:
 def _first_of_iteration(here: Measured) -> str:
     """Return the times of first sends, the purpose of throttling (section 5.4)."""
     lines = [
-        [name, row.variant, *(tables.number(1e6 * seconds) for seconds in first_sends_of(row))]
+        [name, row.variant, *(tables.number(1e6 * seconds) for seconds in first_sends)]
         for name, rows in here.detailed.items()
         for row in blocks_timeline.with_timeline(rows)
+        if (first_sends := first_sends_of(row))
     ]
     headers = ["workload", "variant", "any block", "blocks other than 0"]
     return tables.markdown(lines, headers, right=headers[2:]) if lines else ""
@@ -290,10 +304,14 @@ def _packing(here: Measured) -> str:
         sizes = rows[0].request["bytes"]
         shown = _shown(sizes)
         headers = [f"{block} ({blocks.bytes_words(sizes[block])})" for block in shown]
+        packed = [(row.variant, row.per_block("packing_s")) for row in rows if row.request["bytes"] == sizes]
         lines = [
-            [row.variant, *(tables.number(1e6 * row.per_block("packing_s")[block]) for block in shown)] for row in rows
+            [variant, *(tables.number(1e6 * seconds[block]) for block in shown)]
+            for variant, seconds in packed
+            if seconds
         ]
-        texts.append(tables.markdown(lines, [f"{name}, block", *headers], right=headers))
+        if lines:
+            texts.append(tables.markdown(lines, [f"{name}, block", *headers], right=headers))
     stated = []
     for row in published(printed.STUDY, "micro_observations"):
         if row["quantity"].startswith("pack"):
@@ -308,8 +326,8 @@ def _posting(here: Measured) -> str:
     lines = []
     for name, rows in here.posting.items():
         for row in rows:
-            packing, posting = (statistics.mean(row.per_block(quantity)) for quantity in ("packing_s", "posting_s"))
-            lines.append([name, row.variant, tables.number(1e6 * packing), tables.number(1e6 * posting)])
+            times = [row.per_block(quantity) for quantity in ("packing_s", "posting_s")]
+            lines.append([name, row.variant, *(tables.number(1e6 * statistics.mean(t)) if t else "" for t in times)])
     headers = ["workload", "variant", "packing, mean of blocks", "posting"]
     return tables.markdown(lines, headers, right=headers[2:]) if lines else ""
 
@@ -355,7 +373,7 @@ def _first_sends(here: Measured) -> str:
     """Return the first rendezvous of an iteration (figure 4.22), with block 0 as it is and raised, without and with a
     dummy message.
     """
-    rows = here.first_sends
+    rows = [row for row in here.first_sends if row.per_block("sending_s")]
     count = max((len(row.request["bytes"]) for row in rows), default=0)
     lines = [[_message_text(row), *(tables.number(1e6 * s) for s in row.per_block("sending_s"))] for row in rows]
     stated = {key: f"{1e6 * seconds:g}" for key, seconds in printed.sends().items()}
