@@ -232,11 +232,6 @@ def printed_reductions() -> list[float]:
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
-def is_timed(row: Row) -> bool:
-    """Return whether a row has named timers."""
-    return all(record.get("timers") for record in row.records)
-
-
 def common_launches(measured: Measured) -> dict[str, dict[Point, Row]]:
     """Return, by launch, the runs in that launch: launches that all runs have."""
     by_launch = launches.common(list(measured.values()))
@@ -253,7 +248,7 @@ def composition(measured: Measured) -> Judgement:
     runs = {
         p: r
         for p, r in measured.items()
-        if (p.app, p.letter) == (APP, "A") and p.experiment in ("weak", "strong") and is_timed(r)
+        if (p.app, p.letter) == (APP, "A") and p.experiment in ("weak", "strong") and scaling.is_timed(r)
     }
     errors = {
         launch: statistics.median(
@@ -269,7 +264,7 @@ def held_out(measured: Measured) -> Judgement:
     scaled = {
         p: r
         for p, r in measured.items()
-        if (p.app, p.letter) == (APP, "A") and p.experiment in ("serial", "weak", "strong") and is_timed(r)
+        if (p.app, p.letter) == (APP, "A") and p.experiment in ("serial", "weak", "strong") and scaling.is_timed(r)
     }
     errors: dict[str, float] = {}
     count = 0
@@ -291,7 +286,11 @@ def crowded(measured: Measured) -> Iterator[Case]:
     longest = launches.of_component("compute", "max")
     for app in (APP, CG):
         serial, weak = (
-            {p: r for p, r in measured.items() if (p.app, p.letter, p.experiment) == (app, "A", kind) and is_timed(r)}
+            {
+                p: r
+                for p, r in measured.items()
+                if (p.app, p.letter, p.experiment) == (app, "A", kind) and scaling.is_timed(r)
+            }
             for kind in ("serial", "weak")
         )
         most = max((p.pes for p in weak), default=0)
@@ -331,7 +330,7 @@ def pairs(measured: Measured, above: str, below: str) -> Iterator[tuple[Point, R
 def vectorised(measured: Measured) -> Iterator[Case]:
     """Yield the times of kernels without vector instructions, and with them."""
     for _, plain, vector in pairs(measured, "D", "E"):
-        for kernel in KERNELS if is_timed(plain) and is_timed(vector) else ():
+        for kernel in KERNELS if scaling.is_timed(plain) and scaling.is_timed(vector) else ():
             yield seconds_of(plain, of_sweep(kernel)), seconds_of(vector, of_sweep(kernel))
 
 

@@ -23,7 +23,8 @@ def draw(measured: Mapping[Point, Row], solves: Sequence[Mapping], stem: Path) -
     Returns the files written. Takes some seconds.
     """
     environment = next(iter(measured.values())).records[0]["environment"]
-    machine = f"{environment.get('cpu', 'CPU')}, {environment['cores']} cores"
+    cores = [f"{environment['cores']} cores"] if "cores" in environment else []
+    machine = ", ".join([environment.get("cpu", "CPU"), *cores])
     with_mpi = f"hydro3d with {_short(environment['mpi_library'])}"
     drawn = _draw_measured(measured, f"{machine}, {with_mpi}", stem)
     libraries = dict.fromkeys(f"PETSc {r['petsc']} with {_short(r['mpi_library'])}" for r in solves if "petsc" in r)
@@ -71,7 +72,7 @@ def _time_per_cell(axes: Axes, measured: Mapping[Point, Row]) -> None:
 
 def _components(axes: Axes, measured: Mapping[Point, Row]) -> None:
     """Plot components of weak scaling at the largest size by the rule: largest work, least waiting."""
-    side = max(p.side for p in measured if p.experiment == "serial")
+    side = max((p.side for p in scaling.of(measured, "weak")), default=0)
     points = sorted((p.pes, row) for p, row in scaling.of(measured, "weak").items() if p.side == side)
     bottom = [0.0] * len(points)
     names = [str(pes) for pes, _ in points]
@@ -85,13 +86,13 @@ def _components(axes: Axes, measured: Mapping[Point, Row]) -> None:
     axes.set_xlabel("processing elements")
     axes.set_ylabel("ms per step")
     _legend(axes)
-    _caption(axes, f"Weak scaling of A, {side}^3 cells each")
+    _caption(axes, f"Weak scaling of A, {side}^3 cells each" if side else "Weak scaling of A")
 
 
 def _variants(axes: Axes, measured: Mapping[Point, Row]) -> None:
     """Plot the speed of every variant over A at the same number of processing elements, with intervals."""
     known = {(p.letter, p.pes): row for p, row in measured.items() if p.experiment == "variants"}
-    counts = sorted({pes for _, pes in known})
+    counts = sorted({pes for letter, pes in known if letter == "A"})
     names = [v.letter for v in VARIANTS if v.letter != "A"]  # A is the base of the comparison
     for number, pes in enumerate(counts):
         letters = [letter for letter in names if (letter, pes) in known]

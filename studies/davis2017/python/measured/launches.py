@@ -46,9 +46,10 @@ def of_component(name: str, statistic: str) -> Measure:
 
 
 def mean(row: Row, measure: Measure = components.step_time) -> stats.Estimate:
-    """Return the geometric mean of a measure over launches, with its interval; 0 where a launch has none of it."""
+    """Return the geometric mean of a measure over launches, with its interval; 0 where a launch has none of it, or a
+    bound below 0."""
     found = seconds_of(row, measure)
-    return stats.mean_over_launches(found) if all(found.values()) else stats.Estimate(0.0, 0.0, 0.0, len(found))
+    return stats.mean_over_launches(found) if min(found.values()) > 0 else stats.Estimate(0.0, 0.0, 0.0, len(found))
 
 
 def ratio(above: Mapping[str, float], below: Mapping[str, float]) -> stats.Estimate | None:

@@ -79,6 +79,8 @@ def by_component(measured: Measured, scaling: str) -> str:
     """
     lines = []
     for p, row in sorted(of(measured, scaling).items(), key=lambda item: (item[0].side, item[0].pes)):
+        if not is_timed(row):
+            continue
         step, steps = launches.mean(row), row.request["steps"]
         composed = launches.seconds_of(row, components.composed)
         off = launches.ratio(composed, launches.seconds_of(row))
@@ -120,13 +122,18 @@ def counting(row: Row, name: str) -> float:
     return launches.mean(row, launches.of_component(name, components.statistic_of(name))).value
 
 
+def is_timed(row: Row) -> bool:
+    """Return whether a row has named timers that ran, and components, in every launch."""
+    return bool(timed.parts_of(row.records)) and all(launches.seconds_of(row, components.composed).values())
+
+
 def held_out(measured: Measured, app: str = APP) -> tuple[list[Row], list[tuple[Point, Row]]]:
-    """Return runs of A (or of conjugate gradients) to fit costs to, and others to predict: every second size; the
+    """Return timed runs of A (or of conjugate gradients) to fit costs to, and others to predict: every second size; the
     smallest and the largest are fitted."""
     scaled = [
         (p, r)
         for p, r in measured.items()
-        if (p.app, p.letter) == (app, "A") and p.experiment in ("serial", "weak", "strong")
+        if (p.app, p.letter) == (app, "A") and p.experiment in ("serial", "weak", "strong") and is_timed(r)
     ]
     sizes = sorted({p.side for p, _ in scaled})
     tested = set(sizes[1:-1:2])
@@ -136,14 +143,15 @@ def held_out(measured: Measured, app: str = APP) -> tuple[list[Row], list[tuple[
 def errors(
     measured: Measured, make_law: Callable[[Sequence[float], Sequence[float]], timed.Law] = timed.joined, app: str = APP
 ) -> list[tuple[Point, Row, timed.Prediction]]:
-    """Return the predictions of all runs whose size no cost was fitted to. make_law: `timed.joined` or
-    `timed.by_rule`.
+    """Return the predictions of all runs whose size no cost was fitted to, without runs whose parts have no cost.
+
+    make_law: `timed.joined` or `timed.by_rule`.
     """
     fitted, tested = held_out(measured, app)
     if not fitted or not tested:
         return []
     model = timed.Model(fitted, make_law)
-    return [(p, row, model.predict(row)) for p, row in tested]
+    return [(p, row, model.predict(row)) for p, row in tested if not model.lacks(row)]
 
 
 def validation(measured: Measured, app: str = APP) -> str:
@@ -331,7 +339,7 @@ def products(measured: Measured) -> str:
     }
     lines = []
     for p, row in measured.items():
-        if p.experiment == "product":
+        if p.experiment == "product" and all(record.get("timers") for record in row.records):
             for part in PARTS_OF_PRODUCT:
                 times = [launches.mean(row, of_product(part, statistic)).value for statistic in OPPOSITE]
                 times.append(printed.get((p.pes, part), 0.0))
@@ -351,7 +359,7 @@ def of_product(part: str, statistic: str) -> launches.Measure:
 
     def seconds(record: Mapping) -> float:
         timed = sum(t["seconds"][statistic] for t in record["timers"] if (t["stage"], t["name"]) in wanted)
-        return float(timed + sign * record["phases_s"].get("outer", {}).get(of_outer, 0.0))
+        return float(timed + sign * record.get("phases_s", {}).get("outer", {}).get(of_outer, 0.0))
 
     return lambda found: statistics.median(map(seconds, found))
 
@@ -375,7 +383,7 @@ def barriers(measured: Measured) -> str:
     """Return the cost of a barrier before each exchange, its time, and the ranks' range of compute (table 5.7)."""
     lines = []
     for p, row in measured.items():
-        if p.experiment != "barrier":
+        if p.experiment != "barrier" or not is_timed(row):
             continue
         scalings = of(measured, "strong")
         plain = next((r for q, r in scalings.items() if (q.side, q.pes) == (p.side, p.pes)), None)
@@ -400,20 +408,21 @@ def memory(measured: Measured) -> str:
     for p, kept in measured.items():
         if p.experiment != "memory":
             continue
-        freed = next(r for q, r in of(measured, "serial").items() if q.side == p.side)
-        for name, row in (("kept", kept), ("freed", freed)):
-            used = statistics.median(r["counts"]["resident_bytes"] for r in row.records)
+        freed = [r for q, r in of(measured, "serial").items() if q.side == p.side]
+        for name, row in (("kept", kept), *(("freed", r) for r in freed[:1])):
+            used = [r["counts"]["resident_bytes"] for r in row.records if "resident_bytes" in r["counts"]]
             step, spent = (
                 launches.mean(row, m).value for m in (components.step_time, launches.of_component("memory", "max"))
             )
-            lines.append([f"{p.side}^3", name, number(MS * step), number(MS * spent), f"{used / 1e6:.1f}"])
+            resident = f"{statistics.median(used) / 1e6:.1f}" if used else ""
+            lines.append([f"{p.side}^3", name, number(MS * step), number(MS * spent), resident])
     headers = ["cells", "temporaries", "step (ms)", "in memory management (ms)", "most memory of fields (MB)"]
     return tables.markdown(lines, headers, right=headers[2:])
 
 
 def anomalies(measured: Measured, threshold: float = 0.3) -> str:
     """Return parts whose time per unit of work deviates from the line through the smaller sizes (checklist row F3)."""
-    rows = list(of(measured, "serial").values())
+    rows = [row for row in of(measured, "serial").values() if is_timed(row)]
     rows.sort(key=lambda row: row.request["cells"])
     if len(rows) < 3:
         return "Three sizes at least are needed."
@@ -431,11 +440,13 @@ def anomalies(measured: Measured, threshold: float = 0.3) -> str:
 
 def over_line(rows: Sequence[Row]) -> dict[timed.Part, tuple[float, stats.Estimate]]:
     """Return seconds per step of the parts of the last row, and their ratio to a line through the other rows, fitted in
-    each launch; parts of less than 0.5 % of a step are left out."""
+    each launch; parts of less than 0.5 % of a step, and launches in which a part has no line, are left out."""
     seconds: dict[timed.Part, dict[str, float]] = {}
     ratios: dict[timed.Part, dict[str, float]] = {}
     for launch, found in launches.common([*rows]).items():
         model, last = timed.Model(found[:-1], timed.one_line), found[-1]
+        if model.lacks(last):
+            continue
         line, step = model.predict(last).parts, components.step_time(last.records)
         for part, (calls, per_call) in timed.parts_of(last.records).items():
             if max(calls * per_call, line[part]) > LEAST_PART * step and line[part] > 0:

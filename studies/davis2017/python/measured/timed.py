@@ -77,18 +77,28 @@ def amount_of(choice: Choice, part: Part) -> float:
     return works(choice)[part.stage].of(part) if part.stage else 0.0
 
 
+def _is_of_app(choice: Choice, part: Part) -> bool:
+    """Return whether a part is of a stage of the app, or of the rest of a step."""
+    return not part.stage or part.stage in works(choice)
+
+
 def parts_of(found: Sequence[Mapping]) -> dict[Part, tuple[float, float]]:
-    """Return calls per step and seconds per call of each timer that ran, medians over launches, by the statistic that
-    counts. `rest` has one call per step."""
+    """Return calls per step and seconds per call of each timer that ran in all records, medians over launches, by the
+    statistic that counts. `rest` has one call per step."""
     result = {}
-    for number, timer in enumerate(found[0]["timers"]):
-        part = Part(timer["stage"], timer["name"], timer["component"])
+    timers = [_timers(record) for record in found]
+    for part, timer in timers[0].items():
         calls = timer["calls"] or float(part.component == "rest")
         statistic = components.statistic_of(part.component)
-        seconds = statistics.median(r["timers"][number]["seconds"][statistic] for r in found)
-        if calls and seconds > 0:
-            result[part] = (calls, seconds / calls)
+        seconds = [known[part]["seconds"][statistic] for known in timers if part in known]
+        if calls and len(seconds) == len(timers) and (median := statistics.median(seconds)) > 0:
+            result[part] = (calls, median / calls)
     return result
+
+
+def _timers(record: Mapping) -> dict[Part, Mapping]:
+    """Return the timers of a record by part; none where it was not timed."""
+    return {Part(t["stage"], t["name"], t["component"]): t for t in record.get("timers", ())}
 
 
 @dataclass(frozen=True)
@@ -124,11 +134,18 @@ class Model:
         for row in rows:
             choice = Choice.from_json(row.request)
             for part, (_, seconds) in parts_of(row.records).items():
+                if not _is_of_app(choice, part):
+                    continue
                 amount = amount_of(choice, part)
                 points[part, choice.ranks * choice.threads].append((amount, seconds))
         if not points:
             raise UsageError("no timed run exists to fit costs to; measure some with --timers on")
         self.laws = {key: make_law(*_means(found)) for key, found in points.items()}
+
+    def lacks(self, row: Row) -> list[Part]:
+        """Return the timed parts of a run that no law is known of."""
+        choice = Choice.from_json(row.request)
+        return [part for part in parts_of(row.records) if (part, choice.ranks * choice.threads) not in self.laws]
 
     def predict(self, row: Row) -> Prediction:
         """Return the prediction for a run, from its work and the calls of its parts; its times are not used.
