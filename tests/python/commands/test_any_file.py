@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from guest_cases import guest_cases
-from haloscope import cli, files, records
+from haloscope import cli, files, records, studies
 from haloscope.bridge import build
 from haloscope.errors import HaloscopeError
 from haloscope.fit import external_table
@@ -39,6 +39,8 @@ from test_records import measurement
 from test_terminal import STEERS
 from toy import TOY
 
+RUNS = ROOT / "results/studies"
+KEPT = sorted(file.parent.name for file in RUNS.glob("*/records.jsonl.xz")) if studies.names() else []
 GRID = ("laplace2d", "--cells", "64", "-n", "2")
 PRICED = ("--profile", TOY)
 CSV = "\n".join(
@@ -76,6 +78,29 @@ def of_records(make: Callable[[], list[dict]]) -> Callable[[Random], bytes]:
     return lambda random: lines_of(random, make())
 
 
+@functools.cache
+def lines_of_run(run: str) -> list[str]:
+    """Return the records of a kept run of a study as text, its options first."""
+    with lzma.open(RUNS / run / "records.jsonl.xz", "rt") as file:
+        return file.readlines()
+
+
+def of_a_part(run: str) -> Callable[[Random], bytes]:
+    """Part of a run of a study: its first records, as an interrupted one leaves them, or any."""
+
+    def make(random: Random) -> bytes:
+        first, *others = lines_of_run(run)
+        count = min(random.choice((5, 20, 60)), len(others))
+        some = others[:count] if random.random() < 0.5 else random.sample(others, count)
+        return lines_of(random, [json.loads(line) for line in (first, *some)])
+
+    return make
+
+
+def of_study(run: str) -> Callable[[Path], tuple]:
+    return lambda file: ("study", run.partition("-")[0], "--from", file)
+
+
 def of_text(name: str) -> Callable[[Random], bytes]:
     return lambda random: damaged(random, (OUTPUTS / name).read_bytes())
 
@@ -103,7 +128,9 @@ COMMANDS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], tuple]]] =
     "SKaMPI": (of_text("skampi.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
     "STREAM": (of_text("stream.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
 } | guest_cases("FILES_OF_COMMANDS")
-SLOW = ("map", "validate", "demo", "report")  # predict or resample much
+STUDIED = {f"study {run}": (of_a_part(run), of_study(run)) for run in KEPT}
+COMMANDS |= STUDIED
+SLOW = ("map", "validate", "demo", "report", *STUDIED)  # predict or resample much
 
 
 def answer(words, capsys) -> None:
