@@ -35,11 +35,7 @@ SPECIAL = {
         "maxItems": 3,
         "description": "Ranks per dimension.",
     },
-    "set": {
-        "type": "object",
-        "additionalProperties": {"type": ["boolean", "number", "string", "array"], "items": {"type": "number"}},
-        "description": "Parameters of the app that are not its defaults.",
-    },
+    "set": {"type": "object", "description": "Parameters of the app that are not its defaults."},
     "steps": {"type": "integer", "minimum": 1, "description": "Time steps of one repetition."},
     "repetitions": {"type": "integer", "minimum": 1, "description": "Measured repetitions."},
 }

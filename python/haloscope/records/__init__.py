@@ -42,7 +42,12 @@ class Requested(Protocol):
 
 
 def _fault_of_measurement(record: dict) -> str:
-    """Return the mismatch of a measurement's steps and repetitions; "" without one, or if all have the same steps."""
+    """Return the fault of a parameter, or the mismatch of steps and repetitions; "" without one."""
+    for name, value in record["request"].get("set", {}).items():
+        if not all(
+            isinstance(one, bool | int | float | str) for one in (value if isinstance(value, list) else [value])
+        ):
+            return f"request/set/{name}: not a number, a text or a list of them"
     steps, times = record.get("outcome", {}).get("steps"), record["time_s"]["repetitions"]
     return f"outcome/steps: {len(steps)} of {len(times)} repetitions" if steps and len(steps) != len(times) else ""
 

@@ -87,6 +87,12 @@ def test_values_out_of_range_are_named_by_their_place(path, value):
     assert path[-1] in records.fault_of(broken)
 
 
+def test_a_parameter_is_a_number_a_text_or_a_list_of_them():
+    assert records.fault_of(measurement(set={"end": [1.0, 2.0], "initial": "sod", "flag": True})) == ""
+    for value in ({"x": 1}, None, [[]]):
+        assert "request/set/end: not a number" in records.fault_of(measurement(set={"end": value}))
+
+
 def test_an_emulated_network_has_numbers():
     found = measurement()
     found["environment"]["emulated_network"] = {"hosts": 2, "latency_s": 0.0}
