@@ -60,9 +60,9 @@ def load(name: str) -> ModuleType:
 
 
 def data_of(study: str) -> Traversable:
-    """Return the folder of a study's published tables."""
-    package = guests.find_guests(guests.STUDIES)[study].module.rpartition(".")[0]
-    return resources.files(f"{package}.data")
+    """Return the folder of a study's published tables. Raises ModuleNotFoundError where it has none."""
+    module = guests.find_guests(guests.STUDIES)[study].module
+    return resources.files(f"{module.rpartition('.')[0] or module}.data")
 
 
 def published(study: str, table: str) -> list[dict[str, str]]:

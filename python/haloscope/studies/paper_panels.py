@@ -165,7 +165,10 @@ class Paper:
 
 def load(study: str) -> Paper | None:
     """Return the figures of a study's paper; None where it lists none."""
-    file = data_of(study).joinpath(FILE)
+    try:
+        file = data_of(study).joinpath(FILE)
+    except ModuleNotFoundError:
+        return None
     if not file.is_file():
         return None
     read = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -48,6 +48,11 @@ def test_a_study_of_another_distribution_is_listed_and_runs(installed):
     assert "\n\n1 measured\n" in done.stdout
 
 
+def test_a_study_without_data_draws_no_figures_of_a_paper(installed):
+    done = ended(installed, "study", "made-up", "--figures", "drawn")
+    assert done.returncode == 2 and "made-up lists no figures of its paper" in done.stderr
+
+
 def test_a_subcommand_of_another_distribution_is_one_of_haloscopes(installed):
     done = ended(installed, "greet")
     assert (done.returncode, done.stdout) == (0, "good day\n")
