@@ -101,13 +101,14 @@ def _sweeps(u: np.ndarray, source: np.ndarray, begin: int, end: int) -> Iterator
     reached = 2 * side  # all diagonals
     turns, moved = [diagonal % 2 == parity for parity in range(2)], np.empty(diagonal.shape, dtype=bool)
     for time in range(end if begin < reached else reached):
-        np.less_equal(diagonal, time, out=moved)
-        moved &= turns[time % 2]
-        _mean(u, out=change)
-        change += source
-        change -= inner
-        change *= moved
-        inner += change
+        near = np.s_[: time + 1, : time + 1]  # no other point moves yet
+        np.less_equal(diagonal[near], time, out=moved[near])
+        moved[near] &= turns[time % 2][near]
+        part = _mean(u[: time + 3, : time + 3], out=change[near])
+        part += source[near]
+        part -= inner[near]
+        part *= moved[near]
+        inner[near] += part
         yield time, change
     if begin < reached:
         return
@@ -115,7 +116,8 @@ def _sweeps(u: np.ndarray, source: np.ndarray, begin: int, end: int) -> Iterator
     spare = np.zeros_like(padded)
     for time in range(begin, end):
         yield time, padded[1:-1, 1:-1]
-        _mean(padded, out=spare[1:-1, 1:-1])
+        first = max(0, time - begin - 2 - side)  # later diagonals depend on the lines and columns from here on
+        _mean(padded[first:, first:], out=spare[first + 1 : -1, first + 1 : -1])
         padded, spare = spare, padded
 
 
