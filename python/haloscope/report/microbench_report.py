@@ -101,5 +101,5 @@ def _draw(chart: Chart, axes: Axes, colours: Colormap) -> None:
     axes.set_xlabel(chart.x)
     axes.set_ylabel(chart.unit)
     axes.set_title(chart.of)
-    if chart.lines:
+    if axes.get_legend_handles_labels()[1]:
         axes.legend(fontsize=8, ncols=2)
