@@ -30,7 +30,11 @@ from test_records import measurement
 
 PAPERS = {name: paper for name in studies.names() if (paper := paper_panels.load(name))}
 PANELS = [(name, panel) for name, paper in PAPERS.items() for sheet in paper.sheets for panel in sheet.panels]
-TABULATED = [pytest.param(n, p, id=f"{n}-{number}") for number, (n, p) in enumerate(PANELS) if p.csv]
+TABULATED = [
+    pytest.param(name, panel, id=f"{name}-{number}", marks=[pytest.mark.long] * (number % 4 != 0))
+    for number, (name, panel) in enumerate(PANELS)
+    if panel.csv
+]
 # The figures of each paper that show data.
 FIGURES = {
     "white2011": [str(n) for n in range(2, 13)],

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from long_run import or_long
+from long_run import LONG, or_long
 from paths import RANK_PROGRAMS, ROOT
 from programs import run
 from test_exchange import on_ranks
@@ -18,7 +18,7 @@ OLDEST = {"jax": "jax>=0.10", "numba": "numba>=0.60"}
 
 @pytest.mark.parametrize("ranks", or_long([2], [1, 4, 6]))
 def test_exchanges_in_jax_and_their_derivatives_equal_their_matrix_and_its_transpose(ranks):
-    assert on_ranks(ranks, RANK_PROGRAMS / "jax_exchanges.py") == ["right"]
+    assert on_ranks(ranks, RANK_PROGRAMS / "jax_exchanges.py", *["whole"] * LONG) == ["right"]
 
 
 @pytest.mark.parametrize("ranks", or_long([1, 2], [3]))

@@ -33,17 +33,19 @@ ALONE = (
 MOST_RANKS = {
     "Auto": 2,
     "BlockOrder": 2,
+    "DeviceExchange": 2,
+    "Devices": 2,
     "DeepHalos": 9,
     "Stepper": 4,
     "Strategies/Slots": 4,
     **dict.fromkeys(ALONE, 1),
-}  # Auto: hundreds of exchanges a test
+}  # Auto: hundreds of exchanges a test; DeviceExchange, Devices: threads of streams wait too
 # By number of ranks, slow suites that run there in `make check-long` only. Every test run has them on 1 rank and 3
-# ranks, Transport on 9 and Strategies on 8 too.
+# ranks, Transport on 2 and Strategies on 8 too.
 NOT_ON = {
     7: {"DeepHalos"},
     8: {"DeepHalos", "Transport", "UserExchange"},
-    9: {"Strategies", "UserExchange"},
+    9: {"Advection", "BlockSchemes", "Strategies", "Transport", "UserExchange"},
 }
 MANY_RANKED_SUITES = {
     "Advection",
@@ -54,8 +56,8 @@ MANY_RANKED_SUITES = {
     "LateNeighbour",
     "BlockSchemes",
 }
-# On 2 ranks in every test run; the other suites run there in `make check-long` only, and everywhere on 3.
-ON_TWO = MANY_RANKED_SUITES | {"Auto", "BlockOrder", "Part", "Stepper", "Steps"}
+# On 2 ranks in every test run; the other suites run there in `make check-long` only, and on 3 everywhere.
+ON_TWO = MANY_RANKED_SUITES - {"Strategies"} | {"Auto", "BlockOrder", "DeviceExchange", "Devices", "Part", "Stepper"}
 # More than 6 ranks are for these alone and, in `make check-long`, for the next ones: with all suites they took half of
 # the time of test_cpp_ranks.py. 8 ranks are two in each dimension; rows of schroeter2021 require 7 and 8.
 OF_THE_POISSON_SOLVER = {"Poisson", "RmaFence", "Shared"}

@@ -43,7 +43,7 @@ def test_commands_of_why_slow_run(haloscope, tmp_path, command):
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(command, marks=[pytest.mark.long] if command.startswith("tune") else [])
+        pytest.param(command, marks=[pytest.mark.long] * command.startswith(("tune", "run hydro3d")))
         for command in commands("machine/devices.md")
     ],
 )

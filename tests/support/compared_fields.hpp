@@ -87,7 +87,7 @@ class ComparedFields {
 template <class GridFor>
 void compare_strategies(std::mt19937& random, const std::vector<Quantity>& quantities, const GridFor& grid_for) {
   std::size_t tried = 0;
-  for (const std::string& name : strategy_names()) {
+  for (const std::string& name : sampled(strategy_names())) {
     SCOPED_TRACE(name);
     const Strategy strategy(name);
     const Grid<2> grid = grid_for(++tried);
@@ -97,7 +97,7 @@ void compare_strategies(std::mt19937& random, const std::vector<Quantity>& quant
     for (int n = 0; n < (thorough() ? 8 : 3); ++n) fields.compare(random, [&] { halo->exchange(); });
     if (testing::Test::HasFatalFailure()) return;
   }
-  EXPECT_GT(tried, 20u);
+  EXPECT_GT(tried, strategy_names().size() / 4);
 }
 
 /// Expects a guard to poison the points beyond the high edge of y, and to report them stale until an exchange.

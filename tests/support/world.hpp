@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "haloscope/haloscope.hpp"
 #include "texts.hpp"
@@ -29,6 +30,16 @@ inline int world_rank() {
 inline bool thorough() {
   const char* text = std::getenv("HALOSCOPE_LONG");
   return text != nullptr && *text != '\0' && *text != '0' && world_size() <= 3;
+}
+
+/// A third of a list, and another third on another number of ranks: ranks that share cores are slow. All of it on one
+/// rank and in the long tests.
+template <class T>
+std::vector<T> sampled(const std::vector<T>& all) {
+  if (thorough() || world_size() == 1) return all;
+  std::vector<T> some;
+  for (std::size_t i = static_cast<std::size_t>(world_size()) % 3; i < all.size(); i += 3) some.push_back(all[i]);
+  return some;
 }
 
 /// Sets an environment variable while it lives.

@@ -60,6 +60,7 @@ SIGNED: dict[str, dict[str, Any]] = {
     ".svg": {"Creator": outputs.DRAWN, "Date": None},
     ".png": {"Software": outputs.DRAWN},
 }  # by file extension
+DOTS_PER_INCH = 160
 MOST_LINES = 50  # of one text
 MOST_DESCRIBED = 1000  # characters of a description
 _DESCRIPTION = contextvars.ContextVar("_DESCRIPTION", default="")
@@ -191,7 +192,7 @@ def _save(figure: Figure, file: Path) -> Path:
         metadata["Description"] = shown(text, MOST_DESCRIBED)
     with outputs.writing(file, outputs.FIGURE) as draft, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # texts that leave no space, or that the font cannot show
-        figure.savefig(draft.buffer, format=file.suffix[1:], dpi=160, metadata=metadata)
+        figure.savefig(draft.buffer, format=file.suffix[1:], dpi=DOTS_PER_INCH, metadata=metadata)
     return file
 
 

@@ -125,6 +125,7 @@ def brief_calibration(monkeypatch):
     monkeypatch.setattr(points, "strategies", lambda: compared)
 
 
+@pytest.mark.long
 @pytest.mark.ids("SI2")
 def test_the_error_of_a_calibrated_model_is_reported_for_one_sided_forms(haloscope, brief_calibration):
     """The profile is of this machine: each strategy has its error, however large it is."""

@@ -13,6 +13,7 @@ import pytest
 from haloscope.measure import devices
 from haloscope_studies.white2011 import code_size
 from haloscope_studies.white2011.versions import VERSIONS
+from long_run import or_long
 from paths import ROOT
 from programs import TOOLS, ended, run
 
@@ -94,7 +95,7 @@ def test_blocks_of_one_or_two_points_are_swept_once(programs):
 
 
 @pytest.mark.ids("W15", "W17", "W18", "W19")
-@pytest.mark.parametrize("streams", ["early", "late"])
+@pytest.mark.parametrize("streams", or_long(["early"], ["late"]))
 def test_versions_with_a_gpu_have_the_same_bits_on_an_imitated_one(programs, expected, streams):
     """Early: work runs when it is enqueued; late: when its stream is synchronised."""
     assert result_of(programs["E"], CELLS, STEPS, *GENERAL).checksum == expected.checksum

@@ -104,7 +104,7 @@ ExchangePart random_part(std::mt19937& random) {
 TEST(Part, FillsWhatAnExchangeOfItsFieldsAndLayersAloneFills) {
   const auto grid = torus();
   std::mt19937 random(61);
-  for (const std::string& name : strategy_names()) {
+  for (const std::string& name : sampled(strategy_names())) {
     const Strategy strategy(name);
     SCOPED_TRACE(name);
     const MemoryKind memory = needs_shared_fields(strategy) ? MemoryKind::shared : MemoryKind::own;
@@ -142,7 +142,7 @@ double number(const Grid<2>& grid, std::int64_t i, std::int64_t j, bool wraps) {
 TEST(Part, CarriesGhostRowsThatTheCallerHasComputed) {
   for (const bool wraps : {true, false}) {
     const Grid<2> grid(MPI_COMM_WORLD, {.cells = {6 * world_size() + 1, 6 * world_size()}, .periodic = {true, wraps}});
-    for (const std::string& name : strategy_names()) {
+    for (const std::string& name : sampled(strategy_names())) {
       SCOPED_TRACE(name);
       const MemoryKind memory = needs_shared_fields(Strategy(name)) ? MemoryKind::shared : MemoryKind::own;
       const Field<double, 2> u(grid, {.halo = 2, .memory = memory});

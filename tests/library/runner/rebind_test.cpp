@@ -69,7 +69,7 @@ bool refuse_a_call(const Grid<2>& grid, const Strategy& strategy, std::int64_t c
 TEST(RefusedRebind, LeavesNoMovementOnReplacedArraysWhicheverCallOfMpiWasRefused) {
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 6 * test::world_size()}, .periodic = {true, true}}};
   const bool sample = test::world_size() > 2 && !test::thorough();  // oversubscribed: keep it short
-  for (const std::string& name : strategy_names()) {
+  for (const std::string& name : test::sampled(strategy_names())) {
     const Strategy strategy(name);
     // On windows of a part of the ranks, these have not made the same calls before one is refused: the job ends.
     if (test::world_size() > 3 && name.ends_with("split")) continue;

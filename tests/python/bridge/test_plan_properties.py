@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from haloscope import bridge
+from long_run import LONG
 from plan_cases import Case, cases, exchange, halo, identity, quantities, staggered
 
-thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=1000 if LONG else 60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def filled_boxes(plan: bridge.Plan):

@@ -76,7 +76,7 @@ def choices(draw, most_stages=99):
 @pytest.mark.ids("W12", "W13", "V9", "V11", "V23")
 @given(choices(), st.data())
 @settings(
-    max_examples=2000 if LONG else 100,
+    max_examples=2000 if LONG else 40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
@@ -92,7 +92,7 @@ def test_no_program_reads_what_is_not_yet_there(choice, data):
 @pytest.mark.ids("SC1", "SC2")
 @given(choices(most_stages=1), st.data())
 @settings(
-    max_examples=600 if LONG else 80,
+    max_examples=600 if LONG else 30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -215,7 +215,7 @@ def test_any_value_of_any_option_gets_an_answer_and_touches_nothing(name, nothin
     if not options(name):
         pytest.skip(f"{name} has no options")
 
-    @settings(max_examples=400 if LONG else 20, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=400 if LONG else 10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(words=lines_for(name))
     def holds(words):
         check(words, nothing_starts, capsys)
