@@ -28,9 +28,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON := python tests bench scripts packaging studies conftest.py
 CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'
-# Four tests run at a time, since many only wait.
+# Three tests run at a time, since many only wait. With four, ranks that poll take more of two cores.
 # If a test ends its process, the run ends too: a new process would begin with the same test.
-PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 SETUP = HALOSCOPE_STUDIES=$(STUDIES) scripts/setup.sh
 TESTED = tests $(if $(filter ON,$(STUDIES)),studies)
 

@@ -35,7 +35,7 @@ RECORD = ROOT / "results" / "check-long.txt"
 TESTS = ("tests", "studies")
 OVER = ("passed", "skipped")
 # A run ends when a process of its tests ends: a new process would begin with the same test.
-SIDE_BY_SIDE = ["-p", "xdist", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
+SIDE_BY_SIDE = ["-p", "xdist", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
 
 
 def git(*words: str) -> str:
@@ -239,7 +239,7 @@ def main(words: list[str]) -> int:
 
 
 def run(journal: Journal, words: list[str]) -> int:
-    """Run the remaining tests, four at a time."""
+    """Run the remaining tests, three at a time."""
     if not (left := journal.left()):
         return pytest.ExitCode.OK
     names = JOURNAL.with_suffix(".txt")
