@@ -13,6 +13,7 @@ import difflib
 import functools
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,9 +44,12 @@ HALOSCOPE = build.python("-m", "haloscope.cli")
 
 def demo() -> str:
     """Return the output of `haloscope demo` for the recorded run; redraw docs/figures/demo.svg and .png."""
-    command = [*HALOSCOPE, "demo", "--from", "results/demo.jsonl", "--output", FIGURES]
+    folder = Path(SCRATCH.name, "demo")
+    command = [*HALOSCOPE, "demo", "--from", "results/demo.jsonl", "--output", folder]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    kept = [line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "took"))]
+    for drawn in folder.glob("demo.*"):
+        shutil.copy(drawn, FIGURES)
+    kept = [line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "page:", "took"))]
     records = [json.loads(line) for line in (RESULTS / "demo.jsonl").read_text().splitlines()]
     where = next(r["environment"] for r in records if r["kind"] == "measurement")
     launches = len({r["launch"]["id"] for r in records})

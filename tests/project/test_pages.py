@@ -6,6 +6,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from paths import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -35,3 +37,11 @@ def test_the_index_of_figures_leads_to_each_page():
 def test_the_counts_of_mutants_are_those_of_the_records():
     page = (ROOT / "CONTRIBUTING.md").read_text()
     assert f"<!-- begin mutants -->\n\n{pages.changed_lines()}\n\n<!-- end mutants -->" in page
+
+
+@pytest.mark.long
+def test_the_tables_of_the_demo_are_those_of_its_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "FIGURES", tmp_path)
+    page = (MEASURED / "demo.md").read_text()
+    assert f"<!-- begin demo -->\n\n{pages.demo()}\n\n<!-- end demo -->" in page
+    assert {file.name for file in tmp_path.iterdir()} == {"demo.svg", "demo.png"}
