@@ -1,8 +1,8 @@
-"""Texts of values: parts of requests, numbers of things."""
+"""Texts of values: parts of requests and environments, numbers of things."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -32,3 +32,14 @@ def count_of(number: int, thing: str) -> str:
     """Format a number of things: `1 rank`, `2 ranks`, `2 launches`."""
     ending = "es" if thing.endswith(("ch", "s", "x")) else "s"
     return f"{number} {thing}{ending * (number != 1)}"
+
+
+def machine_of(environment: Mapping[str, Any]) -> str:
+    """Return CPU and cores of a record's environment: `AMD EPYC, 2 cores`."""
+    cores = [count_of(environment["cores"], "core")] if "cores" in environment else []
+    return ", ".join([environment.get("cpu", "a CPU"), *cores])
+
+
+def mpi_of(environment: Mapping[str, Any]) -> str:
+    """Return name and version of a record's MPI library, which may name much else: `MPICH 5.0.2`."""
+    return " ".join(environment["mpi_library"].split()).replace("Version: ", "")[:40]

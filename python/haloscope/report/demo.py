@@ -9,7 +9,7 @@ from pathlib import Path
 
 from haloscope.errors import UsageError
 from haloscope.records.rows import Row, group_rows
-from haloscope.records.text import cell
+from haloscope.records.text import cell, machine_of, mpi_of
 from haloscope.report import conclusion, tables
 from haloscope.report.conclusion import Group
 
@@ -74,5 +74,4 @@ def section(table: Sequence[Row], base: Row) -> str:
 
 def _machine(record: dict) -> str:
     e = record["environment"]
-    mpi = " ".join(e["mpi_library"].split()).replace("Version: ", "")
-    return f"{e.get('cpu', 'CPU')}, {e.get('cores', '?')} cores, {mpi}, {e['compiler']}; medians over launches"
+    return f"{machine_of(e)}, {mpi_of(e)}, {e['compiler']}; medians over launches"

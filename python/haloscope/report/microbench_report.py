@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haloscope.records.curves import Curve
+from haloscope.records.text import machine_of, mpi_of
 from haloscope.report import contention, microbench, shapes, tables
 from haloscope.report.microbench import Chart
 
@@ -63,8 +64,7 @@ def title(table: Sequence[Curve]) -> str:
     programs = list(dict.fromkeys(e["program"] for e in about if "program" in e))
     own = next((e for e in about if "program" not in e), None)
     if own:
-        mpi = " ".join(own["mpi_library"].split())[:60]
-        programs.insert(0, f"{own.get('cpu', 'CPU')}, {mpi}; medians over launches")
+        programs.insert(0, f"{machine_of(own)}, {mpi_of(own)}; medians over launches")
     return "; ".join(programs)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from haloscope import records
 from haloscope.measure.host_mapping import HostMapping
 from haloscope.model.link import Link
-from haloscope.records.text import count_of, listed
+from haloscope.records.text import listed, machine_of, mpi_of
 
 STEP, ITERATION = "step", "iteration"  # quantities that every record of a kind has
 
@@ -54,10 +54,6 @@ def _distinct(texts: Iterable[str]) -> str:
     return listed(found) if found else ""
 
 
-def _machine(environment: Mapping) -> str:
-    return f"{environment.get('cpu', 'a CPU')}, {count_of(environment.get('cores', 1), 'core')}"
-
-
 def _device(environment: Mapping) -> str:
     return f"device {environment['device']['name']}" if "device" in environment else ""
 
@@ -72,7 +68,7 @@ def _mapping(environment: Mapping) -> str:
 
 def _software(environment: Mapping) -> str:
     compiler = f"{environment.get('compiler', 'not known')} {environment.get('compiler_flags', '')}".strip()
-    return f"compiler {compiler}; MPI {' '.join(environment['mpi_library'].split()).replace('Version: ', '')[:40]}"
+    return f"compiler {compiler}; MPI {mpi_of(environment)}"
 
 
 def _launch(record: Mapping) -> str:
@@ -127,7 +123,7 @@ def mean_times(found: Iterable[Mapping]) -> Iterator[MeanTime]:
 
 
 # Parts of a sentence, of an environment.
-PARTS = (_machine, _device, _network, _mapping, _software)
+PARTS = (machine_of, _device, _network, _mapping, _software)
 
 
 def table(found: Iterable[Mapping]) -> str:

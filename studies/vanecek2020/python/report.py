@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from haloscope.records.text import mpi_of
 from haloscope.report import tables
 from haloscope.studies import published
 from haloscope_studies.vanecek2020 import blocks, blocks_timeline, matrix, printed, variants
@@ -102,7 +103,7 @@ def _machines(here: Measured) -> str:
                 "here",
                 f"{about['device']['name']} ({row.request['device']})",
                 about.get("cpu", ""),
-                " ".join(about["mpi_library"].split())[:40],
+                mpi_of(about),
                 about["compiler"],
             ]
         )

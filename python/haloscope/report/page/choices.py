@@ -9,7 +9,7 @@ from typing import Any
 
 from haloscope.records import stats
 from haloscope.records.rows import Row, are_close, group_rows, speedup
-from haloscope.records.text import cell, count_of, listed
+from haloscope.records.text import cell, count_of, listed, machine_of, mpi_of
 from haloscope.report import conclusion, tables
 from haloscope.report.page import Chart, Section, Table, label
 from haloscope.report.page.marks import (
@@ -179,9 +179,7 @@ def basis(rows: Sequence[Row]) -> str:
     launches = sorted({len(row.launches) for row in rows})
     repetitions = sorted({len(times) for row in rows for times in row.launches.values()})
     e = rows[0].records[0]["environment"]
-    machine = (
-        f"{e.get('cpu', 'CPU')}, {e.get('cores', '?')} cores, {' '.join(e.get('mpi_library', 'MPI').split())[:60]}"
-    )
+    machine = f"{machine_of(e)}, {mpi_of(e)}"
     several = len(rows[0].surroundings("cpu")) > 1
     many = f"{_span(launches, 'launch')} of {_span(repetitions, 'repetition')}"
     return f"Measured: {'several machines' if several else machine}; {many}."

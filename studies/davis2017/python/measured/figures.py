@@ -10,6 +10,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from haloscope.records.rows import Row, speedup
+from haloscope.records.text import machine_of
 from haloscope.report import components, figures
 from haloscope_studies.davis2017.measured import paired, scaling, timed
 from haloscope_studies.davis2017.measured.experiments import PIECES, VARIANTS, Point
@@ -23,9 +24,7 @@ def draw(measured: Mapping[Point, Row], solves: Sequence[Mapping], stem: Path) -
     Returns the files written. Takes some seconds.
     """
     environment = next(iter(measured.values())).records[0]["environment"]
-    cores = [f"{environment['cores']} cores"] if "cores" in environment else []
-    machine = ", ".join([environment.get("cpu", "CPU"), *cores])
-    with_mpi = f"hydro3d with {_short(environment['mpi_library'])}"
+    machine, with_mpi = machine_of(environment), f"hydro3d with {_short(environment['mpi_library'])}"
     drawn = _draw_measured(measured, f"{machine}, {with_mpi}", stem)
     libraries = dict.fromkeys(f"PETSc {r['petsc']} with {_short(r['mpi_library'])}" for r in solves if "petsc" in r)
     return drawn + redrawn.draw(paired.lines(measured, solves), ", ".join([machine, with_mpi, *libraries]), stem)
