@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -130,6 +133,22 @@ def test_only_cases_with_a_bar_are_counted(monkeypatch, tmp_path, capsys):
     figure(monkeypatch, tmp_path, lines)
     assert bench.main(["--figure", "f", "--quick"], standalone_mode=False) == 0
     assert "1 of 2 cases with a bar reach it." in capsys.readouterr().out
+
+
+COMPILED = [p for programs in bench.FIGURES.values() for p in programs if not p.name.endswith(".py")]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program", [pytest.param(p, id=f"{p.name}-{p.ranks}{p.preset}") for p in COMPILED])
+def test_every_program_of_a_figure_begins_to_measure(program):
+    command = [*program.command(), "--quick"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as started:
+        try:
+            output, _ = started.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            os.killpg(started.pid, signal.SIGKILL)
+            return
+    assert started.returncode == 0, output
 
 
 def test_an_unknown_figure_gets_the_nearest_names():

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/extend/reproducible_sum.hpp"
 #include "haloscope/rank/measure/environment.hpp"
@@ -275,6 +276,7 @@ int main(int argc, char** argv) {
   app.add_option("--iterations", options.iterations, "Of a solve.")->check(CLI::Range(2, 100000));
   app.add_option("--rounds", options.rounds, "Solves of each method.")->check(CLI::Range(1, 100000));
   CLI11_PARSE(app, argc, argv);
+  haloscope::add_built_in_apps();
   PetscInitializeNoArguments();
   PetscLogDefaultBegin();
   ReduceLog::start();

@@ -3,6 +3,7 @@
 // First it compares the residuals of the first iterations, and the iterations to a tolerance.
 #include <cmath>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/extend/reproducible_sum.hpp"
 #include "haloscope/rank/measure/run.hpp"
 #include "harness.hpp"
@@ -104,6 +105,7 @@ void measure(std::int64_t side, int rounds, int iterations, bool count_iteration
 
 int main(int argc, char** argv) {
   using namespace haloscope::bench;
+  haloscope::add_built_in_apps();
   PetscInitializeNoArguments();
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);

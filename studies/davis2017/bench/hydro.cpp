@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/rank/measure/run.hpp"
 #include "harness.hpp"
 
@@ -158,6 +159,7 @@ void compare_with_bandwidth(const Runs& runs, std::int64_t side, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   MPI_Init(&argc, &argv);
   const bool quick = has_flag(argc, argv, "--quick");
   for (std::int64_t side : {100, 150}) {
