@@ -25,18 +25,21 @@ inline int world_rank() {
   return rank;
 }
 
-/// True if everything is tried instead of a sample: HALOSCOPE_LONG is set, and not to 0. More than three ranks try the
-/// sample all the same: two cores would need hours.
-inline bool thorough() {
+/// True in the long tests: HALOSCOPE_LONG is set, and not to 0.
+inline bool in_long_tests() {
   const char* text = std::getenv("HALOSCOPE_LONG");
-  return text != nullptr && *text != '\0' && *text != '0' && world_size() <= 3;
+  return text != nullptr && *text != '\0' && *text != '0';
 }
+
+/// True if everything is tried instead of a sample: in the long tests. More than three ranks try the sample all the
+/// same: two cores would need hours.
+inline bool thorough() { return in_long_tests() && world_size() <= 3; }
 
 /// A third of a list, and another third on another number of ranks: ranks that share cores are slow. All of it on one
 /// rank and in the long tests.
 template <class T>
 std::vector<T> sampled(const std::vector<T>& all) {
-  if (thorough() || world_size() == 1) return all;
+  if (in_long_tests() || world_size() == 1) return all;
   std::vector<T> some;
   for (std::size_t i = static_cast<std::size_t>(world_size()) % 3; i < all.size(); i += 3) some.push_back(all[i]);
   return some;

@@ -203,7 +203,7 @@ TEST(DeviceExchange, RandomExchangesHaveTheBytesOfReference) {
   const Imitated slow("devices=2,delay_us=20");
   std::mt19937 random(static_cast<unsigned>(50 + world_size()));
   std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
-  int ran = 0, cases = thorough() ? 400 : world_size() > 2 ? 12 : 33;
+  int ran = 0, cases = thorough() ? 400 : 33;
   for (int i = 0; i < cases; ++i) {
     const Strategy strategy(strategies[static_cast<std::size_t>(i) % std::size(strategies)]);
     Case c = random_case(random, {});

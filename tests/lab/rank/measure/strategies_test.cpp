@@ -60,7 +60,9 @@ class Sample {
   }
 
  private:
-  static int stride() { return world_size() <= 2 ? 11 : world_size() <= 4 ? 251 : world_size() <= 7 ? 503 : 1009; }
+  static int stride() {
+    return world_size() <= 2 ? 11 : world_size() <= 4 ? 127 : world_size() <= 7 ? 251 : world_size() <= 8 ? 503 : 1009;
+  }
   int number_;
 };
 
