@@ -12,8 +12,7 @@ from haloscope.measure import launch
 pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]  # the first test builds, while others run
 SMALL = ("--cells", "24", "--launches", "1", "--steps", "4", "--repetitions", "2", "--output", "r.jsonl")
 ON_BOTH = ("test_cpp.py", "test_cpp_ranks.py", "test_launch.py", "test_faults.py")
-SIDE_BY_SIDE = ("test_mpi_faults.py", "test_exhausted_memory.py")  # start several jobs at once
-QUICK_ON_BOTH = (*SIDE_BY_SIDE, "test_patience.py", "test_exchange.py")
+QUICK_ON_BOTH = ("test_mpi_faults.py", "test_exhausted_memory.py", "test_patience.py", "test_exchange.py")
 
 
 @pytest.fixture
@@ -66,10 +65,8 @@ def test_open_mpi_started_by_the_mpiexec_of_another_mpi_says_so(openmpi):
 @pytest.mark.parametrize("file", [*ON_BOTH, *QUICK_ON_BOTH])
 def test_every_test_that_starts_ranks_passes_on(name, file):
     mpi = other_mpi.get(name, "all")
-    environment = {"HALOSCOPE_LONG": "0"}  # a sample of the strategy matrix: all of it takes hours, on one MPI
-    if file in SIDE_BY_SIDE:
-        environment["OMPI_MCA_mpi_yield_when_idle"] = "1"  # all jobs are bound to the same cores
     quick = ("-m", "not long") if file in QUICK_ON_BOTH else ()
     words = ("-m", "pytest", "-q", "-rs", "-o", "timeout=3600", *quick, *other_mpi.ROOT.glob(f"tests/**/{file}"))
-    done = mpi.python(*words, limit_s=7000, **environment)
+    # A sample of the strategy matrix: all of it takes hours, on one MPI.
+    done = mpi.python(*words, limit_s=7000, HALOSCOPE_LONG="0")
     assert done.returncode == 0, done.stdout[-6000:]
