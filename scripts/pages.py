@@ -42,6 +42,7 @@ from haloscope.report import tables
 HALOSCOPE = build.python("-m", "haloscope.cli")
 
 
+@functools.cache
 def demo() -> str:
     """Return the output of `haloscope demo` for the recorded run; redraw docs/figures/demo.svg and .png."""
     folder = Path(SCRATCH.name, "demo")
